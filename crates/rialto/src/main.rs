@@ -1,0 +1,3 @@
+//! The `rialto` binary.
+
+fn main() {}
