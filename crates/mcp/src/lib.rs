@@ -1,1 +1,15 @@
 //! The Model Context Protocol as Rialto speaks it: lossless, strict about envelopes, in five versions.
+//!
+//! From the wire inwards: [`line`] cuts bytes into lines, [`message`] reads envelopes (with [`json`] and [`id`]),
+//! [`server`] and [`client`] keep the two roles of a session, [`outlet`] writes what they say. [`error`] is the one list
+//! of errors; [`version`] knows what differs between the five revisions of the protocol.
+
+pub mod error;
+pub mod id;
+pub mod json;
+pub mod line;
+pub mod message;
+pub mod outlet;
+pub mod pending;
+pub mod stdio;
+pub mod version;

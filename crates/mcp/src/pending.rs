@@ -1,0 +1,303 @@
+//! Requests we have sent and wait for, in either role. No request waits for ever.
+//!
+//! Every request has a deadline; progress extends it, up to a maximum. When the peer goes, everything waiting fails at
+//! once. When the one who waits gives up (its future is dropped), the peer is told with `notifications/cancelled`.
+
+use crate::json;
+use crate::message::{self, Notification, Response};
+use crate::outlet::Outlet;
+use bytes::Bytes;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+/// How long a request may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// Without a sign of life.
+    pub silence: Duration,
+    /// In all, however much progress is reported.
+    pub total: Duration,
+}
+
+/// Why a request got no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The peer is gone; the text says how, for a person.
+    #[error("{0}")]
+    Closed(Arc<str>),
+    #[error("no answer within {} s", .0.as_secs_f32())]
+    Timeout(Duration),
+    /// The answer came, but was longer than we take.
+    #[error("the answer is longer than the limit")]
+    TooLong,
+}
+
+/// Where progress on a request is passed on to, and under which token.
+#[derive(Debug, Clone)]
+pub struct Progress {
+    /// The token as the asker wrote it.
+    pub token: Bytes,
+    pub outlet: Outlet,
+}
+
+/// Why the one who asked gave up, as written in its `notifications/cancelled`; to be passed on with ours.
+pub type Reason = Arc<OnceLock<Bytes>>;
+
+/// What is known about the asker of a request that is passed on.
+#[derive(Debug, Clone, Default)]
+pub struct Asker {
+    pub progress: Option<Progress>,
+    pub reason: Option<Reason>,
+}
+
+/// The requests sent to one peer.
+#[derive(Debug)]
+pub struct Pending {
+    outlet: Outlet,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug)]
+struct Table {
+    next: u64,
+    waiting: HashMap<u64, Waiting>,
+    closed: Option<Arc<str>>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    answer: oneshot::Sender<Result<Response, Fault>>,
+    progress: Option<Progress>,
+    last_sign: Instant,
+}
+
+impl Pending {
+    pub fn new(outlet: Outlet) -> Self {
+        let table = Table { next: 1, waiting: HashMap::new(), closed: None };
+        Self { outlet, table: Mutex::new(table) }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends the request that `write` writes with the id it is given, and waits for its answer. The id also serves as
+    /// progress token where the asker wants progress.
+    pub async fn request(
+        &self,
+        patience: Patience,
+        asker: Asker,
+        write: impl FnOnce(&mut Vec<u8>, u64),
+    ) -> Result<Response, Fault> {
+        let started = Instant::now();
+        let (answer, mut answered) = oneshot::channel();
+        let id = {
+            let mut table = self.table();
+            if let Some(reason) = &table.closed {
+                return Err(Fault::Closed(reason.clone()));
+            }
+            let id = table.next;
+            table.next += 1;
+            table.waiting.insert(id, Waiting { answer, progress: asker.progress, last_sign: started });
+            id
+        };
+        let mut guard = Guard { pending: self, id, reason: asker.reason, armed: true };
+        if self.outlet.send(|out| write(out, id)).await.is_err() {
+            guard.armed = false;
+            let closed = self.table().closed.clone();
+            self.forget(id);
+            return Err(Fault::Closed(closed.unwrap_or_else(|| "the connection is closed".into())));
+        }
+        let end = started + patience.total;
+        let mut deadline = (started + patience.silence).min(end);
+        loop {
+            match tokio::time::timeout_at(deadline, &mut answered).await {
+                Ok(Ok(answer)) => {
+                    guard.armed = false;
+                    return answer;
+                }
+                Ok(Err(_)) => {
+                    guard.armed = false;
+                    return Err(Fault::Closed("the connection is closed".into()));
+                }
+                Err(_) => {
+                    let last_sign = self.table().waiting.get(&id).map_or(started, |waiting| waiting.last_sign);
+                    let extended = (last_sign + patience.silence).min(end);
+                    if extended <= deadline {
+                        return Err(Fault::Timeout(deadline - started));
+                    }
+                    deadline = extended;
+                }
+            }
+        }
+    }
+
+    /// Hands an answer to whoever waits for it; `false` if nobody does.
+    pub fn answer(&self, response: Response) -> bool {
+        let id = response.id.as_ref().and_then(crate::id::Id::as_number);
+        let waiting = id.and_then(|id| self.table().waiting.remove(&id));
+        waiting.is_some_and(|waiting| waiting.answer.send(Ok(response)).is_ok())
+    }
+
+    /// Fails one request whose answer cannot be taken.
+    pub fn fail(&self, id: u64, fault: Fault) -> bool {
+        let waiting = self.table().waiting.remove(&id);
+        waiting.is_some_and(|waiting| waiting.answer.send(Err(fault)).is_ok())
+    }
+
+    /// Takes a progress notification: extends the deadline and passes it on. `false` if its token is none of ours.
+    pub async fn progress(&self, note: &Notification) -> bool {
+        let Ok([Some(place)]) = json::find(note.params(), ["progressToken"]) else { return false };
+        let raw = &note.params()[place.clone()];
+        let text = raw.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")).unwrap_or(raw);
+        let Some(id) = std::str::from_utf8(text).ok().and_then(|text| text.parse::<u64>().ok()) else { return false };
+        let progress = match self.table().waiting.get_mut(&id) {
+            Some(waiting) => {
+                waiting.last_sign = Instant::now();
+                waiting.progress.clone()
+            }
+            None => return false,
+        };
+        if let Some(progress) = progress {
+            // A client that is gone misses its progress; its request is being cancelled anyway.
+            let _ = progress.outlet.send(|out| note.write(out, &[(place, &progress.token)])).await;
+        }
+        true
+    }
+
+    /// Fails everything that waits, and everything that will be asked.
+    pub fn close(&self, reason: &str) {
+        let mut table = self.table();
+        let reason = table.closed.get_or_insert_with(|| reason.into()).clone();
+        for (_, waiting) in table.waiting.drain() {
+            let _ = waiting.answer.send(Err(Fault::Closed(reason.clone())));
+        }
+    }
+
+    fn forget(&self, id: u64) {
+        self.table().waiting.remove(&id);
+    }
+}
+
+/// Tells the peer when a request is given up.
+struct Guard<'a> {
+    pending: &'a Pending,
+    id: u64,
+    reason: Option<Reason>,
+    armed: bool,
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if !self.armed {
+            return;
+        }
+        self.pending.forget(self.id);
+        let mut params = format!("{{\"requestId\":{}", self.id).into_bytes();
+        if let Some(reason) = self.reason.as_ref().and_then(|reason| reason.get()) {
+            params.extend_from_slice(b",\"reason\":");
+            params.extend_from_slice(reason);
+        }
+        params.push(b'}');
+        self.pending.outlet.send_now(|out| message::write_notification(out, "notifications/cancelled", &params));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Asker, Fault, Patience, Pending};
+    use crate::message::{self, Incoming, Message};
+    use crate::outlet::{Drain, outlet};
+    use bytes::Bytes;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    const PATIENCE: Patience = Patience { silence: Duration::from_secs(10), total: Duration::from_secs(25) };
+
+    fn message(text: &str) -> Message {
+        match message::parse(Bytes::copy_from_slice(text.as_bytes())) {
+            Incoming::Single(Ok(message)) => message,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn ask(pending: &Arc<Pending>) -> tokio::task::JoinHandle<Result<message::Response, Fault>> {
+        let pending = pending.clone();
+        tokio::spawn(async move {
+            let write = |out: &mut Vec<u8>, id: u64| message::write_request(out, id.to_string().as_bytes(), "m", b"");
+            pending.request(PATIENCE, Asker::default(), write).await
+        })
+    }
+
+    fn setup() -> (Arc<Pending>, Drain) {
+        let (outlet, drain) = outlet();
+        (Arc::new(Pending::new(outlet)), drain)
+    }
+
+    async fn sent(drain: &mut Drain) -> String {
+        String::from_utf8(drain.take(Vec::new()).await.unwrap()).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_find_their_request_in_any_order() {
+        let (pending, mut drain) = setup();
+        let (first, second) = (ask(&pending), ask(&pending));
+        sent(&mut drain).await;
+        for id in ["\"2\"", "1"] {
+            let Message::Response(response) = message(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)) else {
+                panic!("must be a response")
+            };
+            assert!(pending.answer(response.clone()));
+            assert!(!pending.answer(response), "a second answer is nobody's");
+        }
+        assert!(first.await.unwrap().is_ok());
+        assert!(second.await.unwrap().is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_ends_in_a_timeout_and_a_cancellation() {
+        let (pending, mut drain) = setup();
+        let asked = ask(&pending);
+        sent(&mut drain).await;
+        assert_eq!(asked.await.unwrap().unwrap_err(), Fault::Timeout(Duration::from_secs(10)));
+        assert!(sent(&mut drain).await.contains(r#""method":"notifications/cancelled","params":{"requestId":1}"#));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn progress_extends_up_to_the_maximum() {
+        let (pending, mut drain) = setup();
+        let asked = ask(&pending);
+        sent(&mut drain).await;
+        let note = message(r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}"#);
+        let Message::Notification(note) = note else { panic!("must be a notification") };
+        for _ in 0..5 {
+            tokio::time::sleep(Duration::from_secs(8)).await;
+            pending.progress(&note).await;
+        }
+        assert_eq!(asked.await.unwrap().unwrap_err(), Fault::Timeout(Duration::from_secs(25)));
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_goes_fails_everything_at_once() {
+        let (pending, mut drain) = setup();
+        let asked = ask(&pending);
+        sent(&mut drain).await;
+        pending.close("it exited with status 3");
+        for asked in [asked, ask(&pending)] {
+            assert_eq!(asked.await.unwrap().unwrap_err(), Fault::Closed("it exited with status 3".into()));
+        }
+    }
+
+    #[tokio::test]
+    async fn giving_up_tells_the_peer() {
+        let (pending, mut drain) = setup();
+        let asked = ask(&pending);
+        sent(&mut drain).await;
+        asked.abort();
+        assert!(sent(&mut drain).await.contains("notifications/cancelled"));
+    }
+}

@@ -1,0 +1,62 @@
+//! This process's standard input and output as cheap asynchronous streams.
+//!
+//! Hosts start servers with pipes (most) or socket pairs (Node). Both can be read and written without a helper thread,
+//! which halves the cost of a call and lets the process end while a read is pending. Terminals, files and whatever else
+//! go through threads.
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::pin::Pin;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::unix::pipe;
+
+/// Standard input.
+pub fn input() -> Pin<Box<dyn AsyncRead + Send>> {
+    match open(rustix::stdio::stdin()) {
+        Ok(Stream::Pipe(file)) => match pipe::Receiver::from_owned_fd(file) {
+            Ok(receiver) => Box::pin(receiver),
+            Err(_) => Box::pin(tokio::io::stdin()),
+        },
+        Ok(Stream::Socket(socket)) => match tokio::net::UnixStream::from_std(socket) {
+            Ok(stream) => Box::pin(stream),
+            Err(_) => Box::pin(tokio::io::stdin()),
+        },
+        _ => Box::pin(tokio::io::stdin()),
+    }
+}
+
+/// Standard output.
+pub fn output() -> Pin<Box<dyn AsyncWrite + Send>> {
+    match open(rustix::stdio::stdout()) {
+        Ok(Stream::Pipe(file)) => match pipe::Sender::from_owned_fd(file) {
+            Ok(sender) => Box::pin(sender),
+            Err(_) => Box::pin(tokio::io::stdout()),
+        },
+        Ok(Stream::Socket(socket)) => match tokio::net::UnixStream::from_std(socket) {
+            Ok(stream) => Box::pin(stream),
+            Err(_) => Box::pin(tokio::io::stdout()),
+        },
+        _ => Box::pin(tokio::io::stdout()),
+    }
+}
+
+enum Stream {
+    Pipe(OwnedFd),
+    Socket(std::os::unix::net::UnixStream),
+    Other,
+}
+
+/// A duplicate of `fd`, not blocking. The flag belongs to the open pipe end or socket, which only we use.
+fn open(fd: BorrowedFd<'_>) -> io::Result<Stream> {
+    let file = File::from(fd.as_fd().try_clone_to_owned()?);
+    let kind = file.metadata()?.file_type();
+    if !kind.is_fifo() && !kind.is_socket() {
+        return Ok(Stream::Other);
+    }
+    fcntl_setfl(&file, fcntl_getfl(&file)? | OFlags::NONBLOCK)?;
+    let fd = OwnedFd::from(file);
+    Ok(if kind.is_fifo() { Stream::Pipe(fd) } else { Stream::Socket(fd.into()) })
+}
