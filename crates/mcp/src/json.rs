@@ -464,5 +464,23 @@ pub fn with_members(object: &[u8], members: &[u8]) -> Vec<u8> {
     out
 }
 
+/// The object with more members in its `_meta`, which is made if it is not there.
+pub fn with_meta(object: &[u8], members: &[u8]) -> Vec<u8> {
+    match find(object, ["_meta"]) {
+        Ok([Some(place)]) if object[place.start] == b'{' => {
+            let meta = with_members(&object[place.clone()], members);
+            let mut out = Vec::with_capacity(object.len() + members.len() + 1);
+            splice(&mut out, object, &[(place, &meta)]);
+            out
+        }
+        _ => {
+            let mut meta = b"\"_meta\":{".to_vec();
+            meta.extend_from_slice(members);
+            meta.push(b'}');
+            with_members(object, &meta)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;

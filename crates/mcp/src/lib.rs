@@ -4,12 +4,17 @@
 //! [`server`] and [`client`] keep the two roles of a session, [`outlet`] writes what they say. [`error`] is the one list
 //! of errors; [`version`] knows what differs between the five revisions of the protocol.
 
+mod batch;
+pub mod client;
 pub mod error;
 pub mod id;
 pub mod json;
 pub mod line;
 pub mod message;
 pub mod outlet;
+pub mod peer;
 pub mod pending;
+pub mod reply;
+pub mod server;
 pub mod stdio;
 pub mod version;

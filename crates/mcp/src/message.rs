@@ -329,18 +329,26 @@ fn parse_response(
     Ok(Message::Response(Response { text, id, id_place, outcome, is_error }))
 }
 
-/// The id of a request of which only the beginning is known, if it can be read there.
-pub fn salvage_id(beginning: &Bytes) -> Option<Id> {
-    let mut id = None;
+/// What can be told of a message of which only the beginning is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Salvage {
+    pub id: Option<Id>,
+    /// A method was seen, so it is not a response.
+    pub is_request: bool,
+}
+
+/// Reads the beginning of a message that was too long to be kept.
+pub fn salvage(beginning: &Bytes) -> Salvage {
+    let mut found = Salvage { id: None, is_request: false };
     for member in Members::of(beginning) {
         let Ok(member) = member else { break };
         if member.is("id") {
-            id = Id::read(beginning.slice(member.value.clone()));
-        } else if member.is("result") || member.is("error") {
-            return None;
+            found.id = Id::read(beginning.slice(member.value.clone()));
+        } else if member.is("method") {
+            found.is_request = true;
         }
     }
-    id
+    found
 }
 
 /// Writes a response with a result.

@@ -1,6 +1,6 @@
 //! Envelopes: what is accepted, how the rest is called, and that passing on changes nothing else.
 
-use super::{Incoming, Message, Problem, parse, salvage_id};
+use super::{Incoming, Message, Problem, parse, salvage};
 use bytes::Bytes;
 use proptest::prelude::{Just, Strategy, any, prop, prop_assert_eq, prop_oneof, proptest};
 
@@ -82,14 +82,15 @@ fn reads_and_names() {
 }
 
 #[test]
-fn an_id_can_be_read_from_a_beginning() {
-    let salvage = |text: &'static str| {
-        salvage_id(&Bytes::from_static(text.as_bytes())).map(|id| String::from_utf8_lossy(id.as_json()).into_owned())
+fn the_beginning_of_a_message_tells_something() {
+    let picture = |text: &'static str| {
+        let found = salvage(&Bytes::from_static(text.as_bytes()));
+        (found.id.map(|id| String::from_utf8_lossy(id.as_json()).into_owned()).unwrap_or_default(), found.is_request)
     };
-    assert_eq!(salvage(r#"{"jsonrpc":"2.0","id":"q","method":"m","params":{"a":"xxxx"#).as_deref(), Some("\"q\""));
-    assert_eq!(salvage(r#"{"jsonrpc":"2.0","params":{"a":"xxxx"#), None);
-    assert_eq!(salvage(r#"{"id":nu"#), None);
-    assert_eq!(salvage(r#"{"id":1,"result":{},"#), None);
+    assert_eq!(picture(r#"{"jsonrpc":"2.0","id":"q","method":"m","params":{"a":"xxxx"#), ("\"q\"".into(), true));
+    assert_eq!(picture(r#"{"jsonrpc":"2.0","params":{"a":"xxxx"#), (String::new(), false));
+    assert_eq!(picture(r#"{"id":nu"#), (String::new(), false));
+    assert_eq!(picture(r#"{"id":1,"result":{"#), ("1".into(), false));
 }
 
 #[test]
@@ -154,6 +155,6 @@ proptest! {
     #[test]
     fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         picture(&bytes);
-        salvage_id(&Bytes::from(bytes));
+        salvage(&Bytes::from(bytes));
     }
 }

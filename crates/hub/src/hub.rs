@@ -1,0 +1,514 @@
+//! The hub: takes requests from any number of clients, finds the server that each is for, passes it on.
+
+use crate::bridge::{self, Waiting};
+use crate::catalogue::{Catalogue, Kind, Route};
+use crate::event::{Event, Events};
+use crate::guard::Guard;
+use crate::link::Link;
+use crate::merge;
+use crate::name;
+use crate::plan::Plan;
+use crate::source::Source;
+use bytes::Bytes;
+use rialto_mcp::error::{self, Error};
+use rialto_mcp::json;
+use rialto_mcp::message::{Edit, Notification};
+use rialto_mcp::peer::{Change, Peer, Profile};
+use rialto_mcp::reply::Answer;
+use rialto_mcp::server::{Call, Description, Service};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// How long a list request waits for a server that does not tell when its lists change.
+const REFRESH_WAIT: Duration = Duration::from_secs(2);
+
+/// How the hub calls itself where it speaks for several servers.
+const OWN_INFO: &str =
+    concat!("{\"name\":\"rialto\",\"title\":\"Rialto gateway\",\"version\":\"", env!("CARGO_PKG_VERSION"), "\"}");
+
+/// Many servers as one.
+#[derive(Debug)]
+pub struct Hub {
+    plan: Plan,
+    sources: Vec<Arc<Source>>,
+    catalogue: Mutex<Arc<Catalogue>>,
+    peers: Mutex<BTreeMap<u64, Entry>>,
+    profile: watch::Sender<Option<Arc<Profile>>>,
+    /// When the first client introduced itself.
+    begun: OnceLock<Instant>,
+    log_level: Mutex<Option<Bytes>>,
+    pub(crate) waiting: Waiting,
+    events: Events,
+    stop: watch::Sender<bool>,
+    supervisors: Mutex<tokio::task::JoinSet<()>>,
+}
+
+/// A connected client.
+#[derive(Debug)]
+struct Entry {
+    peer: Arc<Peer>,
+    profile: Arc<Profile>,
+    /// Resources it wants to hear of.
+    uris: BTreeSet<String>,
+}
+
+impl Hub {
+    /// Starts all servers of the plan; they are introduced once the first client has said who it is.
+    pub fn start(plan: Plan, guard: Guard, events: Events) -> Arc<Self> {
+        let servers = plan.servers.iter().cloned().enumerate();
+        let sources = servers.map(|(index, server)| Source::new(index, server, events.clone())).collect();
+        let hub = Arc::new(Self {
+            plan,
+            sources,
+            catalogue: Mutex::default(),
+            peers: Mutex::default(),
+            profile: watch::Sender::new(None),
+            begun: OnceLock::new(),
+            log_level: Mutex::default(),
+            waiting: Waiting::default(),
+            events,
+            stop: watch::Sender::new(false),
+            supervisors: Mutex::default(),
+        });
+        let guard = Arc::new(guard);
+        let mut supervisors = hub.supervisors.lock().unwrap_or_else(PoisonError::into_inner);
+        for source in &hub.sources {
+            let (profile, stop) = (hub.profile.subscribe(), hub.stop.subscribe());
+            supervisors.spawn(source.clone().supervise(Arc::downgrade(&hub), guard.clone(), profile, stop));
+        }
+        drop(supervisors);
+        hub
+    }
+
+    /// Ends all servers, and waits until they are gone.
+    pub async fn stop(&self) {
+        self.stop.send_replace(true);
+        let mut supervisors = std::mem::take(&mut *self.supervisors.lock().unwrap_or_else(PoisonError::into_inner));
+        while supervisors.join_next().await.is_some() {}
+    }
+
+    pub(crate) fn events(&self) -> &Events {
+        &self.events
+    }
+
+    fn catalogue(&self) -> Arc<Catalogue> {
+        self.catalogue.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn peers(&self) -> MutexGuard<'_, BTreeMap<u64, Entry>> {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn all_peers(&self) -> Vec<Arc<Peer>> {
+        self.peers().values().map(|entry| entry.peer.clone()).collect()
+    }
+
+    /// The client to ask when no call is running: only if there is no choice.
+    pub(crate) fn only_peer(&self) -> Option<(Arc<Peer>, Arc<Profile>)> {
+        let peers = self.peers();
+        let mut entries = peers.values();
+        let first = entries.next()?;
+        entries.next().is_none().then(|| (first.peer.clone(), first.profile.clone()))
+    }
+
+    /// With one server and nothing hidden we are a pane of glass: even what is not in the catalogue is passed on.
+    fn transparent(&self) -> Option<&Arc<Source>> {
+        match self.sources.as_slice() {
+            [only] if only.plan.allow.is_empty() && only.plan.deny.is_empty() => Some(only),
+            _ => None,
+        }
+    }
+
+    /// Makes a client known. The first one to come decides how we introduce ourselves to the servers.
+    fn greet(&self, peer: &Arc<Peer>, profile: &Arc<Profile>) {
+        let mut peers = self.peers();
+        match peers.get_mut(&peer.serial) {
+            Some(entry) => {
+                if !Arc::ptr_eq(&entry.profile, profile) {
+                    entry.profile = profile.clone();
+                }
+                return;
+            }
+            None => peers.insert(
+                peer.serial,
+                Entry { peer: peer.clone(), profile: profile.clone(), uris: BTreeSet::new() },
+            ),
+        };
+        drop(peers);
+        let _ = self.begun.set(Instant::now());
+        self.profile.send_if_modified(|known| {
+            let is_first = known.is_none();
+            if is_first {
+                *known = Some(profile.clone());
+            }
+            is_first
+        });
+    }
+
+    /// Waits for servers that are still starting, as long as the plan allows.
+    async fn wait_started(&self) {
+        let begun = self.begun.get().copied().unwrap_or_else(Instant::now);
+        let all = async {
+            for source in &self.sources {
+                source.settled().await;
+            }
+        };
+        let _ = tokio::time::timeout_at(begun + self.plan.startup_grace, all).await;
+    }
+
+    /// Merges the lists anew and tells clients of those that changed, and of those in `told` in any case.
+    pub(crate) async fn rebuild(&self, told: &[Kind]) {
+        let offers: Vec<_> = self.sources.iter().map(|source| source.offer()).collect();
+        let (catalogue, hidden) = Catalogue::build(&self.plan, &offers);
+        let catalogue = Arc::new(catalogue);
+        let before = std::mem::replace(
+            &mut *self.catalogue.lock().unwrap_or_else(PoisonError::into_inner),
+            catalogue.clone(),
+        );
+        let differs = |kind: Kind| told.contains(&kind) || before.section(kind) != catalogue.section(kind);
+        let changes = [
+            (Change::Tools, differs(Kind::Tools)),
+            (Change::Prompts, differs(Kind::Prompts)),
+            (Change::Resources, differs(Kind::Resources) || differs(Kind::Templates)),
+        ];
+        if before != catalogue {
+            for item in hidden {
+                let server = self.plan.servers[item.source].name.clone();
+                self.events.tell(Event::Warning { server, text: item.reason });
+            }
+        }
+        for peer in self.all_peers() {
+            for (change, _) in changes.iter().filter(|(_, changed)| *changed) {
+                peer.changed(change, None).await;
+            }
+        }
+    }
+
+    /// Gives a server that was started again what clients had told its predecessor.
+    pub(crate) async fn restore(&self, link: &Arc<Link>) {
+        if link.is_modern() {
+            return link.listen(&self.uris_of(link.source.index));
+        }
+        let level = self.log_level.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(params) = level.filter(|_| link.can("logging")) {
+            let _ = link.ask("logging/setLevel", &params, link.source.patience()).await;
+        }
+        for uri in self.uris_of(link.source.index) {
+            self.subscribe(link, &uri, true).await;
+        }
+    }
+
+    /// The resources of one server that any client wants to hear of.
+    fn uris_of(&self, source: usize) -> Vec<String> {
+        let catalogue = self.catalogue();
+        let owned = |uri: &String| self.owner_of(&catalogue, uri).is_some_and(|owner| owner.index == source);
+        let uris: BTreeSet<_> = self.peers().values().flat_map(|entry| entry.uris.clone()).filter(owned).collect();
+        uris.into_iter().collect()
+    }
+
+    async fn subscribe(&self, link: &Arc<Link>, uri: &str, on: bool) {
+        if link.is_modern() {
+            return link.listen(&self.uris_of(link.source.index));
+        }
+        let method = if on { "resources/subscribe" } else { "resources/unsubscribe" };
+        let params = serde_json::json!({ "uri": uri }).to_string();
+        // A server that cannot does not offer it; there is nobody to tell.
+        let _ = link.ask(method, params.as_bytes(), link.source.patience()).await;
+    }
+
+    /// A resource changed: tells those who asked to hear of it.
+    pub(crate) async fn updated(&self, link: &Link, change: &Change, note: &Notification) {
+        let Change::Updated { uri } = change else { return };
+        let interested: Vec<_> = {
+            let peers = self.peers();
+            let is_alone = peers.len() == 1;
+            let wants = |entry: &&Entry| is_alone || entry.uris.iter().any(|wanted| uri.starts_with(wanted.as_str()));
+            peers.values().filter(wants).map(|entry| entry.peer.clone()).collect()
+        };
+        // A stateless server's notification names our subscription, which means nothing to a client.
+        let original = (!link.is_modern()).then_some(note);
+        for peer in interested {
+            peer.changed(change, original).await;
+        }
+    }
+
+    /// A notification that we have no use for: to the client whose call is running, else to all.
+    pub(crate) async fn pass_on(&self, link: &Link, note: &Notification) {
+        if let crate::link::Attribution::Call(active) = link.attributed() {
+            return active.peer.forward(note).await;
+        }
+        for peer in self.all_peers() {
+            peer.forward(note).await;
+        }
+    }
+
+    fn owner_of(&self, catalogue: &Catalogue, uri: &str) -> Option<&Arc<Source>> {
+        if let Some(index) = catalogue.resource(uri) {
+            return self.sources.get(index);
+        }
+        self.transparent().or_else(|| {
+            let has_resources = |source: &&Arc<Source>| source.ready().is_some_and(|link| link.can("resources"));
+            let mut able = self.sources.iter().filter(has_resources);
+            let only = able.next()?;
+            able.next().is_none().then_some(only)
+        })
+    }
+
+    async fn list(&self, kind: Kind, call: &Call) -> Answer {
+        self.wait_started().await;
+        self.freshen(kind).await;
+        let catalogue = self.catalogue();
+        let section = catalogue.section(kind);
+        let is_offered = |source: &Arc<Source>| source.ready().is_none_or(|link| link.can(kind.capability()));
+        if section.is_empty() && !self.sources.iter().any(is_offered) {
+            return Answer::Error(unsupported(call.method()));
+        }
+        let cursor = match json::get(call.params(), "cursor") {
+            None => None,
+            Some(value) => match json::string(value) {
+                Some(cursor) => Some(cursor),
+                None => return Answer::Error(Error::invalid_params("`cursor` must be a string")),
+            },
+        };
+        section.page(kind, cursor.as_deref()).into()
+    }
+
+    /// Asks those servers again that would not have told of a change.
+    async fn freshen(&self, kind: Kind) {
+        let silent = |link: &Arc<Link>| link.can(kind.capability()) && !link.flag(kind.capability(), "listChanged");
+        let links: Vec<_> = self.sources.iter().filter_map(|source| source.ready()).filter(silent).collect();
+        if links.is_empty() {
+            return;
+        }
+        let mut asked = tokio::task::JoinSet::new();
+        for link in links {
+            asked.spawn(async move { !link.source.refresh(&link, &[kind]).await.is_empty() });
+        }
+        let mut changed = false;
+        let all = async {
+            while let Some(one) = asked.join_next().await {
+                changed |= one.unwrap_or(false);
+            }
+        };
+        let _ = tokio::time::timeout(REFRESH_WAIT, all).await;
+        if changed {
+            self.rebuild(&[]).await;
+        }
+    }
+
+    /// Finds the server behind a public name. A name that is not known yet may belong to a server that is starting.
+    async fn route(&self, kind: Kind, public: &str) -> Option<Route> {
+        let find = || self.catalogue().section(kind).route(public).cloned();
+        if let Some(route) = find() {
+            return Some(route);
+        }
+        let named = self.sources.iter().find(|source| public.starts_with(&name::public(&source.plan.name, "")));
+        match named {
+            Some(source) if source.offer().is_none() => {
+                let _ = source.link().await;
+            }
+            _ => self.wait_started().await,
+        }
+        find().or_else(|| self.transparent().map(|only| Route { source: only.index, name: public.into() }))
+    }
+
+    async fn by_name(&self, kind: Kind, call: Call) -> Answer {
+        let place = match json::find(call.params(), ["name"]) {
+            Ok([Some(place)]) => place,
+            Ok([None]) => return Answer::Error(Error::invalid_params("`name` is missing")),
+            Err(flaw) => return Answer::Error(Error::invalid_params(flaw.to_string())),
+        };
+        let Some(public) = json::string(&call.params()[place.clone()]) else {
+            return Answer::Error(Error::invalid_params("`name` must be a string"));
+        };
+        let Some(route) = self.route(kind, &public).await else {
+            let (kind, what) = match kind {
+                Kind::Prompts => (error::Kind::PromptNotFound, "prompt"),
+                _ => (error::Kind::ToolNotFound, "tool"),
+            };
+            return Answer::Error(Error::new(kind, format!("Unknown {what}: {public}")).with("name", &*public));
+        };
+        if *route.name == *public {
+            drop(public);
+            return self.pass(route.source, call, &[]).await;
+        }
+        drop(public);
+        let name = json::quoted(&route.name);
+        self.pass(route.source, call, &[(place, &name)]).await
+    }
+
+    async fn by_uri(&self, call: Call) -> Answer {
+        let Some(uri) = json::get_string(call.params(), "uri").map(|uri| uri.into_owned()) else {
+            return Answer::Error(Error::invalid_params("`uri` must be a string"));
+        };
+        if self.owner_of(&self.catalogue(), &uri).is_none() {
+            self.wait_started().await;
+        }
+        let Some(source) = self.owner_of(&self.catalogue(), &uri).map(|source| source.index) else {
+            let error = Error::new(error::Kind::ResourceNotFound, format!("Resource not found: {uri}"));
+            return Answer::Error(error.with("uri", uri));
+        };
+        match call.method() {
+            "resources/subscribe" => self.note_subscription(call, source, uri, true).await,
+            "resources/unsubscribe" => self.note_subscription(call, source, uri, false).await,
+            _ => self.pass(source, call, &[]).await,
+        }
+    }
+
+    async fn note_subscription(&self, call: Call, source: usize, uri: String, on: bool) -> Answer {
+        let others_want = {
+            let mut peers = self.peers();
+            if let Some(entry) = peers.get_mut(&call.peer.serial) {
+                if on { entry.uris.insert(uri.clone()) } else { entry.uris.remove(&uri) };
+            }
+            peers.iter().any(|(serial, entry)| *serial != call.peer.serial && entry.uris.contains(&uri))
+        };
+        if !on && others_want {
+            return Answer::empty();
+        }
+        match self.sources[source].link().await {
+            Ok(link) if link.is_modern() => {
+                self.subscribe(&link, &uri, on).await;
+                Answer::empty()
+            }
+            _ => self.pass(source, call, &[]).await,
+        }
+    }
+
+    async fn complete(&self, call: Call) -> Answer {
+        let params = call.params();
+        let Ok([Some(reference)]) = json::find(params, ["ref"]) else {
+            return Answer::Error(Error::invalid_params("`ref` is missing"));
+        };
+        let object = &params[reference.clone()];
+        if let Some(uri) = json::get_string(object, "uri") {
+            let catalogue = self.catalogue();
+            let route = catalogue.section(Kind::Templates).route(&uri).map(|route| route.source);
+            let source = route.or_else(|| self.owner_of(&catalogue, &uri).map(|source| source.index));
+            return match source {
+                Some(source) => {
+                    drop(uri);
+                    self.pass(source, call, &[]).await
+                }
+                None => Answer::Error(
+                    Error::new(error::Kind::ResourceNotFound, format!("Resource not found: {uri}")).with("uri", &*uri),
+                ),
+            };
+        }
+        let place = json::find(object, ["name"]).ok().and_then(|[place]| place);
+        let Some((place, public)) = place.and_then(|place| Some((place.clone(), json::string(&object[place])?.into_owned())))
+        else {
+            return Answer::Error(Error::invalid_params("`ref` must have a `name` or a `uri`"));
+        };
+        let Some(route) = self.route(Kind::Prompts, &public).await else {
+            let error = Error::new(error::Kind::PromptNotFound, format!("Unknown prompt: {public}"));
+            return Answer::Error(error.with("name", public));
+        };
+        let name = json::quoted(&route.name);
+        let place = place.start + reference.start..place.end + reference.start;
+        let edits: &[Edit<'_>] = if *route.name == *public { &[] } else { &[(place, &name)] };
+        self.pass(route.source, call, edits).await
+    }
+
+    async fn set_level(&self, call: Call) -> Answer {
+        let Ok([Some(place)]) = json::find(call.params(), ["level"]) else {
+            return Answer::Error(Error::invalid_params("`level` is missing"));
+        };
+        // A common misspelling.
+        let is_short = json::string(&call.params()[place.clone()]).as_deref() == Some("warn");
+        let edits: &[Edit<'_>] = if is_short { &[(place, b"\"warning\"")] } else { &[] };
+        let mut params = Vec::new();
+        json::splice(&mut params, call.params(), edits);
+        *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(Bytes::from(params.clone()));
+        if self.sources.len() == 1 {
+            return self.pass(0, call, edits).await;
+        }
+        for link in self.sources.iter().filter_map(|source| source.ready()) {
+            if link.can("logging") && !link.is_modern() {
+                let _ = link.ask("logging/setLevel", &params, link.source.patience()).await;
+            }
+        }
+        Answer::empty()
+    }
+
+    /// Passes a call on to one server.
+    async fn pass(&self, source: usize, call: Call, edits: &[Edit<'_>]) -> Answer {
+        let source = &self.sources[source];
+        match source.link().await {
+            Ok(link) => bridge::forward(self, &link, call, edits).await,
+            Err(reason) => {
+                let fault = rialto_mcp::pending::Fault::Closed(reason);
+                Answer::Error(bridge::unanswered(&source.plan.name, call.method(), &fault))
+            }
+        }
+    }
+}
+
+fn unsupported(method: &str) -> Error {
+    Error::new(error::Kind::CapabilityUnsupported, format!("No server here supports {method}")).with("method", method)
+}
+
+impl Service for Hub {
+    fn info(&self) -> Bytes {
+        let only = if let [only] = self.sources.as_slice() { only.ready() } else { None };
+        only.and_then(|link| link.welcome()?.info.clone()).unwrap_or_else(|| Bytes::from_static(OWN_INFO.as_bytes()))
+    }
+
+    async fn describe(&self, peer: &Arc<Peer>, profile: &Arc<Profile>) -> Description {
+        self.greet(peer, profile);
+        self.wait_started().await;
+        let links: Vec<_> = self.sources.iter().map(|source| source.ready()).collect();
+        merge::describe(&self.plan, &links, self.info())
+    }
+
+    async fn request(&self, call: Call) -> Answer {
+        self.greet(&call.peer, &call.profile);
+        if let Some(kind) = Kind::of_method(call.method()) {
+            return self.list(kind, &call).await;
+        }
+        match call.method() {
+            "tools/call" => self.by_name(Kind::Tools, call).await,
+            "prompts/get" => self.by_name(Kind::Prompts, call).await,
+            "resources/read" | "resources/subscribe" | "resources/unsubscribe" => self.by_uri(call).await,
+            "completion/complete" => self.complete(call).await,
+            "logging/setLevel" => self.set_level(call).await,
+            // What no version of the protocol knows can be passed on only where there is no choice.
+            _ if self.sources.len() == 1 => self.pass(0, call, &[]).await,
+            method => Answer::Error(Error::method_not_found(method)),
+        }
+    }
+
+    async fn notification(&self, _peer: &Arc<Peer>, note: &Notification) {
+        // Our own introduction has said this already.
+        if note.method() == "notifications/initialized" {
+            return;
+        }
+        for link in self.sources.iter().filter_map(|source| source.ready()) {
+            if !link.is_modern() {
+                let _ = link.client.outlet().send(|out| out.extend_from_slice(note.as_json())).await;
+            }
+        }
+    }
+
+    async fn watch(&self, peer: &Arc<Peer>, uris: &[String], on: bool) {
+        for uri in uris {
+            if let Some(entry) = self.peers().get_mut(&peer.serial) {
+                if on { entry.uris.insert(uri.clone()) } else { entry.uris.remove(uri) };
+            }
+            let source = self.owner_of(&self.catalogue(), uri).cloned();
+            let still_wanted = self.peers().values().any(|entry| entry.uris.contains(uri));
+            if let Some(link) = source.and_then(|source| source.ready())
+                && on == still_wanted
+            {
+                self.subscribe(&link, uri, on).await;
+            }
+        }
+    }
+
+    fn closed(&self, peer: &Arc<Peer>) {
+        self.peers().remove(&peer.serial);
+    }
+}

@@ -1,0 +1,153 @@
+//! A live connection to one server, and whose calls are running on it.
+
+use crate::bridge::Ask;
+use crate::source::Source;
+use rialto_mcp::client::{Client, Welcome, meta_members};
+use rialto_mcp::json;
+use rialto_mcp::message::Response;
+use rialto_mcp::peer::{Peer, Profile};
+use rialto_mcp::pending::{Fault, Patience};
+use rialto_mcp::server::Call;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+/// For requests that are meant to stay open: longer than any process lives.
+const FOREVER: Patience =
+    Patience { silence: Duration::from_secs(10 * 365 * 86400), total: Duration::from_secs(10 * 365 * 86400) };
+
+/// One connection, from the start of the process to its end.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) source: Arc<Source>,
+    pub(crate) client: Arc<Client>,
+    welcome: OnceLock<(Welcome, Arc<Profile>)>,
+    active: Mutex<BTreeMap<u64, Active>>,
+    listening: Mutex<Option<AbortHandle>>,
+}
+
+/// A call that is running on a link.
+#[derive(Debug, Clone)]
+pub(crate) struct Active {
+    pub(crate) peer: Arc<Peer>,
+    pub(crate) profile: Arc<Profile>,
+    /// Where the server's questions go if the client cannot be asked directly.
+    pub(crate) asks: Option<mpsc::Sender<Ask>>,
+}
+
+/// Ends a call's time on its link.
+pub(crate) struct Entered<'a> {
+    link: &'a Link,
+    key: u64,
+}
+
+impl Link {
+    pub(crate) fn new(source: Arc<Source>, client: Arc<Client>) -> Arc<Self> {
+        let (active, listening) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { source, client, welcome: OnceLock::new(), active, listening })
+    }
+
+    pub(crate) fn set_welcome(&self, welcome: Welcome, profile: Arc<Profile>) {
+        let _ = self.welcome.set((welcome, profile));
+    }
+
+    pub(crate) fn welcome(&self) -> Option<&Welcome> {
+        self.welcome.get().map(|(welcome, _)| welcome)
+    }
+
+    pub(crate) fn can(&self, capability: &str) -> bool {
+        self.welcome().is_some_and(|welcome| welcome.can(capability))
+    }
+
+    /// Whether the server said `true` to a flag of one of its capabilities, such as `listChanged`.
+    pub(crate) fn flag(&self, capability: &str, flag: &str) -> bool {
+        let value = self.welcome().and_then(|welcome| json::get(&welcome.capabilities, capability));
+        value.and_then(|value| json::get(value, flag)) == Some(b"true")
+    }
+
+    pub(crate) fn is_modern(&self) -> bool {
+        self.client.version().is_modern()
+    }
+
+    fn active(&self) -> MutexGuard<'_, BTreeMap<u64, Active>> {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers that a call runs here, until the returned guard is dropped.
+    pub(crate) fn enter(&self, call: &Call, asks: Option<mpsc::Sender<Ask>>) -> Entered<'_> {
+        let mut active = self.active();
+        let key = active.last_key_value().map_or(0, |(key, _)| key + 1);
+        active.insert(key, Active { peer: call.peer.clone(), profile: call.profile.clone(), asks });
+        Entered { link: self, key }
+    }
+
+    /// The call on whose account a question of the server is: the oldest of the only client that has any. Clients must
+    /// never be asked for each other, so with calls of several there is no answer.
+    pub(crate) fn attributed(&self) -> Attribution {
+        let active = self.active();
+        let Some((_, first)) = active.first_key_value() else { return Attribution::Idle };
+        if active.values().all(|other| other.peer.serial == first.peer.serial) {
+            Attribution::Call(first.clone())
+        } else {
+            Attribution::Ambiguous
+        }
+    }
+
+    /// Sends a request on the hub's own account.
+    pub(crate) async fn ask(&self, method: &str, params: &[u8], patience: Patience) -> Result<Response, Fault> {
+        match self.welcome.get() {
+            Some((_, profile)) if self.is_modern() => {
+                let params = json::with_meta(params, &meta_members(profile));
+                self.client.request(method, &params, patience).await
+            }
+            _ => self.client.request(method, params, patience).await,
+        }
+    }
+
+    /// Hears of changes of a stateless server: of its lists, and of these resources. Replaces what was heard before.
+    pub(crate) fn listen(self: &Arc<Self>, uris: &[String]) {
+        let mut wanted = serde_json::Map::new();
+        for (capability, key) in
+            [("tools", "toolsListChanged"), ("prompts", "promptsListChanged"), ("resources", "resourcesListChanged")]
+        {
+            if self.flag(capability, "listChanged") {
+                wanted.insert(key.into(), true.into());
+            }
+        }
+        if !uris.is_empty() && self.flag("resources", "subscribe") {
+            wanted.insert("resourceSubscriptions".into(), uris.into());
+        }
+        let mut listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = listening.take() {
+            before.abort();
+        }
+        if wanted.is_empty() {
+            return;
+        }
+        let params = serde_json::json!({ "notifications": wanted }).to_string();
+        let link = self.clone();
+        let task = tokio::spawn(async move {
+            // It ends with the connection; until then the notifications come by themselves.
+            let _ = link.ask("subscriptions/listen", params.as_bytes(), FOREVER).await;
+        });
+        *listening = Some(task.abort_handle());
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.link.active().remove(&self.key);
+    }
+}
+
+/// Whom a server's question concerns.
+#[derive(Debug)]
+pub(crate) enum Attribution {
+    Call(Active),
+    /// No call is running.
+    Idle,
+    /// Calls of several clients are running.
+    Ambiguous,
+}

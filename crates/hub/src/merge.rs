@@ -1,0 +1,132 @@
+//! What the hub says about itself: the sum of what its servers say.
+
+use crate::link::Link;
+use crate::plan::Plan;
+use bytes::Bytes;
+use rialto_mcp::json::{self, Members};
+use rialto_mcp::server::Description;
+use std::sync::Arc;
+
+/// What a gateway can always do, whatever its servers turn out to offer later.
+const GENERAL: &str = r#"{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"logging":{},"completions":{}}"#;
+
+/// Members of a handshake's result that are told in another way, or not at all.
+const KNOWN: [&str; 9] = [
+    "protocolVersion",
+    "capabilities",
+    "serverInfo",
+    "instructions",
+    "supportedVersions",
+    "resultType",
+    "ttlMs",
+    "cacheScope",
+    "_meta",
+];
+
+/// Describes the hub in front of `links`, which are in the order of the plan; absent ones are not ready.
+pub(crate) fn describe(plan: &Plan, links: &[Option<Arc<Link>>], info: Bytes) -> Description {
+    let ready: Vec<_> = links.iter().flatten().filter_map(|link| Some((link, link.welcome()?))).collect();
+    if let ([_], [(_, welcome)]) = (links, ready.as_slice()) {
+        let mut more = Vec::new();
+        for member in Members::of(&welcome.result).map_while(Result::ok) {
+            if !KNOWN.iter().any(|known| member.is(known)) {
+                push_member(&mut more, member.key, &welcome.result[member.value]);
+            }
+        }
+        let capabilities = with_list_changed(&welcome.capabilities);
+        return Description { capabilities, info, instructions: welcome.instructions.clone(), more };
+    }
+    let mut capabilities = GENERAL.as_bytes().to_vec();
+    let mut instructions = String::new();
+    for (link, welcome) in ready {
+        capabilities = united(&capabilities, &welcome.capabilities);
+        if let Some(text) = &welcome.instructions {
+            let name = &plan.servers[link.source.index].name;
+            instructions.push_str(&format!("{}## {name}\n\n{text}", if instructions.is_empty() { "" } else { "\n\n" }));
+        }
+    }
+    let instructions = (!instructions.is_empty()).then_some(instructions);
+    Description { capabilities, info, instructions, more: Vec::new() }
+}
+
+fn push_member(out: &mut Vec<u8>, key: &[u8], value: &[u8]) {
+    if !out.is_empty() {
+        out.push(b',');
+    }
+    out.push(b'"');
+    out.extend_from_slice(key);
+    out.extend_from_slice(b"\":");
+    out.extend_from_slice(value);
+}
+
+/// We notice changes even of servers that do not tell, such as after a restart, so we always promise to tell.
+fn with_list_changed(capabilities: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for member in Members::of(capabilities).map_while(Result::ok) {
+        let value = &capabilities[member.value.clone()];
+        let is_list = ["tools", "prompts", "resources"].iter().any(|list| member.is(list));
+        if is_list && value.first() == Some(&b'{') {
+            let told = match json::find(value, ["listChanged"]) {
+                Ok([Some(place)]) => {
+                    let mut told = Vec::new();
+                    json::splice(&mut told, value, &[(place, b"true")]);
+                    told
+                }
+                _ => json::with_members(value, b"\"listChanged\":true"),
+            };
+            push_member(&mut out, member.key, &told);
+        } else {
+            push_member(&mut out, member.key, value);
+        }
+    }
+    out.insert(0, b'{');
+    out.push(b'}');
+    out
+}
+
+/// Two objects as one: what both have as objects is united in turn, otherwise the first has its way.
+fn united(first: &[u8], second: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for member in Members::of(first).map_while(Result::ok) {
+        let value = &first[member.value.clone()];
+        let other = std::str::from_utf8(member.key).ok().and_then(|key| json::get(second, key));
+        match other {
+            Some(other) if value.first() == Some(&b'{') && other.first() == Some(&b'{') => {
+                push_member(&mut out, member.key, &united(value, other));
+            }
+            _ => push_member(&mut out, member.key, value),
+        }
+    }
+    for member in Members::of(second).map_while(Result::ok) {
+        let is_new = std::str::from_utf8(member.key).is_ok_and(|key| json::get(first, key).is_none());
+        if is_new {
+            push_member(&mut out, member.key, &second[member.value]);
+        }
+    }
+    out.insert(0, b'{');
+    out.push(b'}');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{united, with_list_changed};
+
+    #[test]
+    fn capabilities_are_united() {
+        let first = br#"{"tools":{"listChanged":true},"logging":{}}"#;
+        let second = br#"{"tools":{"x":1.0},"tasks":{"list":{}},"logging":{"levels":["warn"]}}"#;
+        assert_eq!(
+            String::from_utf8(united(first, second)).unwrap(),
+            r#"{"tools":{"listChanged":true,"x":1.0},"logging":{"levels":["warn"]},"tasks":{"list":{}}}"#
+        );
+    }
+
+    #[test]
+    fn changes_are_always_promised() {
+        assert_eq!(
+            String::from_utf8(with_list_changed(br#"{"tools":{},"prompts":{"listChanged":false,"y":2},"z":{}}"#)).unwrap(),
+            r#"{"tools":{"listChanged":true},"prompts":{"listChanged":true,"y":2},"z":{}}"#
+        );
+    }
+}

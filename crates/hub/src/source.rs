@@ -1,0 +1,336 @@
+//! One server behind the hub: started, introduced, listed, watched and started again.
+
+use crate::catalogue::{Kind, Listed, Offer};
+use crate::child::Child;
+use crate::event::{Event, Events};
+use crate::guard::Guard;
+use crate::hub::Hub;
+use crate::link::Link;
+use crate::plan::{EraChoice, ServerPlan};
+use crate::upstream::Upstream;
+use bytes::Bytes;
+use rialto_mcp::client::{Client, Opening, Unwelcome};
+use rialto_mcp::json;
+use rialto_mcp::outlet::outlet;
+use rialto_mcp::peer::Profile;
+use rialto_mcp::pending::Patience;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// How long a server may take to answer the handshake. `npx` and `uvx` fetch packages first.
+const START_PATIENCE: Patience = Patience { silence: Duration::from_secs(60), total: Duration::from_secs(60) };
+
+/// How long a call waits for a server that is being started again.
+const RESTART_WAIT: Duration = Duration::from_secs(30);
+
+/// After a death the server is started again at once; each further death within [`DEATH_WINDOW`] doubles the pause.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// This many deaths within the window, and the server is left alone for [`OPEN_PAUSE`].
+const MAX_DEATHS: usize = 5;
+const DEATH_WINDOW: Duration = Duration::from_secs(60);
+const OPEN_PAUSE: Duration = Duration::from_secs(60);
+
+/// How long what a dead server wrote last may take to be read.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+
+/// Pages of one list that are followed; a server that never ends its list is cut off here.
+const MAX_PAGES: usize = 1000;
+
+/// Where a server stands.
+#[derive(Debug, Clone)]
+pub(crate) enum State {
+    /// Being started; calls wait.
+    Starting,
+    Ready(Arc<Link>),
+    /// Not to be had; calls fail at once with this reason.
+    Down(Arc<str>),
+}
+
+/// One server.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) index: usize,
+    pub(crate) plan: ServerPlan,
+    state: watch::Sender<State>,
+    /// What it offers, kept while it is being started again.
+    offer: Mutex<Option<Offer>>,
+    events: Events,
+}
+
+impl Source {
+    pub(crate) fn new(index: usize, plan: ServerPlan, events: Events) -> Arc<Self> {
+        let state = watch::Sender::new(State::Starting);
+        Arc::new(Self { index, plan, state, offer: Mutex::default(), events })
+    }
+
+    fn offer_lock(&self) -> MutexGuard<'_, Option<Offer>> {
+        self.offer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn offer(&self) -> Option<Offer> {
+        self.offer_lock().clone()
+    }
+
+    pub(crate) fn patience(&self) -> Patience {
+        Patience { silence: self.plan.timeout, total: self.plan.max_timeout }
+    }
+
+    /// The connection, if there is one now.
+    pub(crate) fn ready(&self) -> Option<Arc<Link>> {
+        if let State::Ready(link) = &*self.state.borrow() { Some(link.clone()) } else { None }
+    }
+
+    /// The connection, waiting for a server that is being started; else why there is none.
+    pub(crate) async fn link(&self) -> Result<Arc<Link>, Arc<str>> {
+        if let Some(link) = self.ready() {
+            return Ok(link);
+        }
+        let mut state = self.state.subscribe();
+        let wait = RESTART_WAIT.min(self.plan.timeout);
+        let settled = tokio::time::timeout(wait, state.wait_for(|state| !matches!(state, State::Starting))).await;
+        match settled.ok().and_then(Result::ok).as_deref() {
+            Some(State::Ready(link)) => Ok(link.clone()),
+            Some(State::Down(reason)) => Err(reason.clone()),
+            _ => Err(format!("server `{}` is still starting", self.plan.name).into()),
+        }
+    }
+
+    /// Waits until the server is ready or known to be down.
+    pub(crate) async fn settled(&self) {
+        let _ = self.state.subscribe().wait_for(|state| !matches!(state, State::Starting)).await;
+    }
+
+    /// Keeps the server running until `stop` turns true. `profile` is what clients present themselves as.
+    pub(crate) async fn supervise(
+        self: Arc<Self>,
+        hub: Weak<Hub>,
+        guard: Arc<Guard>,
+        mut profile: watch::Receiver<Option<Arc<Profile>>>,
+        mut stop: watch::Receiver<bool>,
+    ) {
+        let mut deaths = VecDeque::new();
+        let mut may_probe = true;
+        loop {
+            let life = self.live(&hub, &guard, &mut profile, &mut stop, may_probe).await;
+            let reason = match life {
+                Life::Stopped => return,
+                // A server that dies of a question it does not know is not asked it again.
+                Life::DiedOfProbe => {
+                    may_probe = false;
+                    continue;
+                }
+                Life::Over(reason) => reason,
+            };
+            let now = Instant::now();
+            deaths.push_back(now);
+            deaths.retain(|death| now.duration_since(*death) < DEATH_WINDOW);
+            let was_listed = self.offer_lock().is_some();
+            let is_open = deaths.len() >= MAX_DEATHS;
+            let pause = if is_open { OPEN_PAUSE } else { FIRST_PAUSE * (1 << (deaths.len() * 2 - 2).min(6)) };
+            // A server that has worked before is worth waiting for; one that never did is not.
+            if is_open || !was_listed {
+                *self.offer_lock() = None;
+                self.state.send_replace(State::Down(reason.as_str().into()));
+                offer_changed(&hub).await;
+            }
+            let retry = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+            self.events.tell(Event::Down { server: self.plan.name.clone(), reason, retry });
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                _ = stop.wait_for(|stop| *stop) => return,
+            }
+            // A server that is down stays so for callers until it has proved otherwise.
+        }
+    }
+
+    /// One life of the process.
+    async fn live(
+        self: &Arc<Self>,
+        hub: &Weak<Hub>,
+        guard: &Arc<Guard>,
+        profile: &mut watch::Receiver<Option<Arc<Profile>>>,
+        stop: &mut watch::Receiver<bool>,
+        may_probe: bool,
+    ) -> Life {
+        let name = &self.plan.name;
+        let (mut child, input, output) = match Child::start(&self.plan, guard, &self.events) {
+            Ok(started) => started,
+            Err(error) => {
+                return Life::Over(format!("server `{name}` cannot be started: `{}`: {error}", self.plan.program));
+            }
+        };
+        let (outlet, drain) = outlet();
+        let pump = tokio::spawn(drain.pump(input));
+        let client = Client::new(outlet.clone());
+        let link = Link::new(self.clone(), client.clone());
+        let host = Arc::new(Upstream { hub: hub.clone(), link: link.clone() });
+        let mut reading = tokio::spawn({
+            let client = client.clone();
+            async move { client.run(&host, output).await }
+        });
+        let mut probing = false;
+        let work = async {
+            let introduced = match profile.wait_for(Option::is_some).await {
+                Ok(profile) => profile.clone(),
+                Err(_) => None,
+            };
+            let Some(introduced) = introduced else { return std::future::pending().await };
+            let opening = opening(self.plan.era, &introduced, may_probe);
+            probing = opening == Opening::ModernThenLegacy;
+            let welcome = client.introduce(&introduced, opening, START_PATIENCE).await?;
+            probing = false;
+            link.set_welcome(welcome, introduced);
+            let mut offer = Offer::default();
+            for kind in Kind::ALL {
+                if let Some(listed) = self.fetch(&link, kind).await {
+                    offer.set(kind, listed);
+                }
+            }
+            let tools = offer.get(Kind::Tools).map_or(0, |listed| listed.items.len());
+            *self.offer_lock() = Some(offer);
+            self.state.send_replace(State::Ready(link.clone()));
+            self.events.tell(Event::Ready { server: name.clone(), version: client.version().as_str(), tools });
+            offer_changed(hub).await;
+            if let Some(hub) = hub.upgrade() {
+                hub.restore(&link).await;
+            }
+            std::future::pending::<Result<(), Unwelcome>>().await
+        };
+        let mut reached_end = false;
+        let end = tokio::select! {
+            failed = work => End::Failed(failed.err().map(|error| error.to_string()).unwrap_or_default()),
+            status = child.wait() => End::Died(status.ok()),
+            _ = &mut reading => { reached_end = true; End::Died(None) }
+            _ = stop.wait_for(|stop| *stop) => End::Stopped,
+        };
+        let is_death = matches!(end, End::Died(_));
+        let life = match end {
+            End::Stopped => {
+                outlet.finish();
+                child.end().await;
+                Life::Stopped
+            }
+            End::Failed(reason) => Life::Over(format!("server `{name}` could not be introduced to: {reason}")),
+            End::Died(status) => {
+                // Answers it wrote before it died still count.
+                if !reached_end {
+                    let _ = tokio::time::timeout(LAST_WORDS, &mut reading).await;
+                }
+                let status = match status {
+                    Some(status) => Some(status),
+                    None => tokio::time::timeout(LAST_WORDS, child.wait()).await.ok().and_then(Result::ok),
+                };
+                Life::Over(format!("server `{name}` {}", child.obituary(status).await))
+            }
+        };
+        let reason = if let Life::Over(reason) = &life { reason.as_str() } else { "the hub is stopping" };
+        // Before its calls fail: whoever calls again must wait for the next life, not get this one.
+        self.state.send_replace(State::Starting);
+        client.close(reason);
+        reading.abort();
+        pump.abort();
+        if is_death && probing { Life::DiedOfProbe } else { life }
+    }
+
+    /// Fetches one list from the server, all pages of it; `None` if it has no such list.
+    async fn fetch(&self, link: &Link, kind: Kind) -> Option<Listed> {
+        if !link.can(kind.capability()) {
+            return None;
+        }
+        let mut listed = Listed::default();
+        let mut cursor: Option<Bytes> = None;
+        for page in 0..MAX_PAGES {
+            let mut params = b"{".to_vec();
+            if let Some(cursor) = &cursor {
+                params.extend_from_slice(b"\"cursor\":");
+                params.extend_from_slice(cursor);
+            }
+            params.push(b'}');
+            let response = match link.ask(kind.method(), &params, self.patience()).await {
+                Ok(response) => response,
+                Err(fault) => {
+                    self.warn(format!("{} got no answer: {fault}", kind.method()));
+                    break;
+                }
+            };
+            let Some(result) = response.result() else {
+                // Few servers that have resources also have templates.
+                if kind != Kind::Templates {
+                    let error = String::from_utf8_lossy(response.error().unwrap_or_default()).into_owned();
+                    self.warn(format!("{} was refused: {error}", kind.method()));
+                }
+                break;
+            };
+            cursor = None;
+            for member in json::Members::of(result).map_while(Result::ok) {
+                let value = &result[member.value.clone()];
+                let key = String::from_utf8_lossy(member.key).into_owned();
+                match key.as_str() {
+                    _ if key == kind.key() => {
+                        let places = json::elements(value).unwrap_or_default();
+                        listed.items.extend(places.into_iter().map(|place| Bytes::copy_from_slice(&value[place])));
+                    }
+                    "nextCursor" if value.first() == Some(&b'"') => cursor = Some(Bytes::copy_from_slice(value)),
+                    "nextCursor" | "resultType" => {}
+                    _ if page == 0 => listed.siblings.push((key, Bytes::copy_from_slice(value))),
+                    _ => {}
+                }
+            }
+            if cursor.is_none() {
+                break;
+            }
+        }
+        Some(listed)
+    }
+
+    /// Fetches some lists anew; says which of them changed.
+    pub(crate) async fn refresh(&self, link: &Link, kinds: &[Kind]) -> Vec<Kind> {
+        let mut changed = Vec::new();
+        for kind in kinds {
+            let Some(listed) = self.fetch(link, *kind).await else { continue };
+            let mut offer = self.offer_lock();
+            let Some(offer) = offer.as_mut() else { continue };
+            if offer.get(*kind) != Some(&listed) {
+                offer.set(*kind, listed);
+                changed.push(*kind);
+            }
+        }
+        changed
+    }
+
+    pub(crate) fn warn(&self, text: String) {
+        self.events.tell(Event::Warning { server: self.plan.name.clone(), text });
+    }
+}
+
+async fn offer_changed(hub: &Weak<Hub>) {
+    if let Some(hub) = hub.upgrade() {
+        hub.rebuild(&[]).await;
+    }
+}
+
+enum Life {
+    Stopped,
+    DiedOfProbe,
+    Over(String),
+}
+
+enum End {
+    Stopped,
+    Failed(String),
+    Died(Option<std::process::ExitStatus>),
+}
+
+/// The era of the client is tried first: then nothing needs to be translated.
+fn opening(choice: EraChoice, profile: &Profile, may_probe: bool) -> Opening {
+    match choice {
+        EraChoice::Legacy => Opening::Legacy,
+        EraChoice::Modern => Opening::Modern,
+        EraChoice::Auto if profile.version.is_modern() && may_probe => Opening::ModernThenLegacy,
+        EraChoice::Auto => Opening::LegacyThenModern,
+    }
+}

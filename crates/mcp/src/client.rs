@@ -1,0 +1,348 @@
+//! The client role: one connection to a server, in whichever era that server speaks.
+
+use crate::error::{Error, Kind};
+use crate::id::{Id, IdKey};
+use crate::json;
+use crate::line::{self, Line, LineReader};
+use crate::message::{self, Edit, Incoming, Malformed, Message, Notification, Problem, Request, Response};
+use crate::outlet::Outlet;
+use crate::peer::{Profile, progress_token};
+use crate::pending::{Asker, Fault, Patience, Pending, Reason};
+use crate::reply::{self, Answer};
+use crate::version::{Version, meta};
+use bytes::Bytes;
+use std::collections::HashMap;
+use std::future::Future;
+use std::io;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::io::AsyncRead;
+use tokio::task::AbortHandle;
+
+/// How long a server may take to answer `server/discover` before it is taken for one that does not know it.
+const PROBE: Patience = Patience { silence: Duration::from_secs(10), total: Duration::from_secs(10) };
+
+/// Who takes what a server sends on its own account.
+pub trait Host: Send + Sync + 'static {
+    /// Answers a request; dropped when the server cancels it. `reason` will then hold why.
+    fn request(&self, request: Request, reason: Reason) -> impl Future<Output = Answer> + Send;
+
+    fn notification(&self, note: Notification) -> impl Future<Output = ()> + Send;
+
+    /// Output that is no message, such as a log line on the wrong stream.
+    fn stray(&self, text: &[u8]);
+}
+
+/// What a server told about itself.
+#[derive(Debug, Clone)]
+pub struct Welcome {
+    pub version: Version,
+    pub capabilities: Bytes,
+    pub info: Option<Bytes>,
+    pub instructions: Option<String>,
+    /// The whole result as it was sent.
+    pub result: Bytes,
+}
+
+impl Welcome {
+    /// Whether the server declared a capability.
+    pub fn can(&self, capability: &str) -> bool {
+        json::get(&self.capabilities, capability).is_some_and(|value| value != b"null" && value != b"false")
+    }
+}
+
+/// Why a server could not be introduced to.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unwelcome {
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    #[error("the server refused `{method}`: {message}")]
+    Refused { method: &'static str, message: String },
+    #[error("the server speaks no version that we know: {0}")]
+    Version(String),
+    #[error("the server's answer to `{0}` cannot be read")]
+    Unreadable(&'static str),
+}
+
+/// The two ways to begin, in the order in which they are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opening {
+    Legacy,
+    Modern,
+    LegacyThenModern,
+    ModernThenLegacy,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct Client {
+    outlet: Outlet,
+    pending: Pending,
+    version: OnceLock<Version>,
+    /// Requests of the server that we are answering.
+    answering: Mutex<HashMap<IdKey, (AbortHandle, Reason)>>,
+}
+
+impl Client {
+    pub fn new(outlet: Outlet) -> Arc<Self> {
+        let pending = Pending::new(outlet.clone());
+        Arc::new(Self { outlet, pending, version: OnceLock::new(), answering: Mutex::default() })
+    }
+
+    /// The version that was agreed on; the oldest that fits before that.
+    pub fn version(&self) -> Version {
+        self.version.get().copied().unwrap_or(Version::V2025_06_18)
+    }
+
+    /// Where messages to the server are written.
+    pub fn outlet(&self) -> &Outlet {
+        &self.outlet
+    }
+
+    /// Fails everything that waits for this server, and will.
+    pub fn close(&self, reason: &str) {
+        self.pending.close(reason);
+    }
+
+    /// Introduces `profile` to the server.
+    pub async fn introduce(&self, profile: &Profile, opening: Opening, patience: Patience) -> Result<Welcome, Unwelcome> {
+        let welcome = match opening {
+            Opening::Legacy => self.initialize(profile, patience).await?,
+            Opening::Modern => self.discover(profile, patience).await?,
+            Opening::LegacyThenModern => match self.initialize(profile, patience).await {
+                Err(Unwelcome::Refused { .. }) => self.discover(profile, patience).await?,
+                other => other?,
+            },
+            Opening::ModernThenLegacy => match self.discover(profile, PROBE).await {
+                Err(Unwelcome::Fault(fault @ Fault::Closed(_))) => return Err(fault.into()),
+                Err(_) => self.initialize(profile, patience).await?,
+                Ok(welcome) => welcome,
+            },
+        };
+        let _ = self.version.set(welcome.version);
+        Ok(welcome)
+    }
+
+    async fn initialize(&self, profile: &Profile, patience: Patience) -> Result<Welcome, Unwelcome> {
+        let offered = if profile.version.is_modern() { Version::LATEST_LEGACY } else { profile.version };
+        let params = initialize_params(profile, offered);
+        let result = self.ask_result("initialize", &params, patience).await?;
+        let told = json::get_string(&result, "protocolVersion").unwrap_or_default();
+        let version = Version::parse(&told)
+            .filter(|version| !version.is_modern())
+            .ok_or_else(|| Unwelcome::Version(told.clone().into_owned()))?;
+        self.notify("notifications/initialized", b"").await;
+        welcome(version, &result, |result| json::get(result, "serverInfo"))
+    }
+
+    async fn discover(&self, profile: &Profile, patience: Patience) -> Result<Welcome, Unwelcome> {
+        let params = json::with_meta(b"{}", &meta_members(profile));
+        let result = self.ask_result("server/discover", &params, patience).await?;
+        let versions = json::get(&result, "supportedVersions").unwrap_or(b"[]");
+        let versions: Vec<String> =
+            serde_json::from_slice(versions).map_err(|_| Unwelcome::Unreadable("server/discover"))?;
+        if !versions.iter().any(|version| version == Version::LATEST.as_str()) {
+            return Err(Unwelcome::Version(versions.join(", ")));
+        }
+        welcome(Version::LATEST, &result, |result| json::get(json::get(result, "_meta")?, meta::SERVER_INFO))
+    }
+
+    async fn ask_result(&self, method: &'static str, params: &[u8], patience: Patience) -> Result<Bytes, Unwelcome> {
+        let response = self.request(method, params, patience).await?;
+        match response.result() {
+            Some(result) if result.first() == Some(&b'{') => Ok(Bytes::copy_from_slice(result)),
+            Some(_) => Err(Unwelcome::Unreadable(method)),
+            None => {
+                let error = response.error().unwrap_or_default();
+                let message = json::get_string(error, "message").unwrap_or_default().into_owned();
+                Err(Unwelcome::Refused { method, message })
+            }
+        }
+    }
+
+    /// Sends a request of our own.
+    pub async fn request(&self, method: &str, params: &[u8], patience: Patience) -> Result<Response, Fault> {
+        let write = |out: &mut Vec<u8>, id: u64| message::write_request(out, id.to_string().as_bytes(), method, params);
+        self.pending.request(patience, Asker::default(), write).await
+    }
+
+    /// Passes a client's request on, with `edits` in its params. Its progress token becomes one of ours.
+    pub async fn forward(
+        &self,
+        request: &Request,
+        edits: &[Edit<'_>],
+        patience: Patience,
+        asker: Asker,
+    ) -> Result<Response, Fault> {
+        let token = asker.progress.is_some().then(|| progress_token(request.params())).flatten();
+        self.pending
+            .request(patience, asker, |out, id| {
+                let id = id.to_string();
+                let Some(place) = token else { return request.write(out, id.as_bytes(), edits) };
+                let mut all = edits.to_vec();
+                let before = all.partition_point(|(other, _)| other.start < place.start);
+                all.insert(before, (place, id.as_bytes()));
+                request.write(out, id.as_bytes(), &all);
+            })
+            .await
+    }
+
+    /// Sends a request with params of our own making on behalf of a client. Progress tokens in `params` are replaced.
+    pub async fn request_for(&self, method: &str, params: &[u8], patience: Patience, asker: Asker) -> Result<Response, Fault> {
+        let token = asker.progress.is_some().then(|| progress_token(params)).flatten();
+        self.pending
+            .request(patience, asker, |out, id| {
+                let id = id.to_string();
+                let mut own = Vec::with_capacity(params.len());
+                match token {
+                    Some(place) => json::splice(&mut own, params, &[(place, id.as_bytes())]),
+                    None => own.extend_from_slice(params),
+                }
+                message::write_request(out, id.as_bytes(), method, &own);
+            })
+            .await
+    }
+
+    /// Sends a notification.
+    pub async fn notify(&self, method: &str, params: &[u8]) {
+        // A server that is gone is noticed by whoever reads from it.
+        let _ = self.outlet.send(|out| message::write_notification(out, method, params)).await;
+    }
+
+    /// Reads what the server sends until it ends.
+    pub async fn run<H: Host>(self: &Arc<Self>, host: &Arc<H>, reader: impl AsyncRead + Unpin) -> io::Result<()> {
+        let mut lines = LineReader::new(reader, line::DEFAULT_LIMIT);
+        while let Some(line) = lines.next().await? {
+            match line {
+                Line::Text(text) => match message::parse(text.clone()) {
+                    Incoming::Single(member) => self.take(host, member, &text).await,
+                    Incoming::Batch(members) => {
+                        for member in members {
+                            self.take(host, member, &text).await;
+                        }
+                    }
+                },
+                Line::TooLong { beginning } => self.take_too_long(host, &beginning).await,
+            }
+        }
+        Ok(())
+    }
+
+    async fn take<H: Host>(self: &Arc<Self>, host: &Arc<H>, member: Result<Message, Malformed>, text: &[u8]) {
+        match member {
+            Ok(Message::Response(response)) => {
+                self.pending.answer(response);
+            }
+            Ok(Message::Notification(note)) => match note.method() {
+                "notifications/progress" if self.pending.progress(&note).await => {}
+                "notifications/cancelled" => self.cancelled(&note),
+                _ => host.notification(note).await,
+            },
+            Ok(Message::Request(request)) => self.start(host, request).await,
+            Err(Malformed { problem: Problem::Envelope, reason, id: Some(id) }) => {
+                self.refuse(&id, format!("Invalid request: {reason}")).await;
+            }
+            Err(_) => host.stray(text),
+        }
+    }
+
+    async fn take_too_long<H: Host>(&self, host: &Arc<H>, beginning: &Bytes) {
+        let found = message::salvage(beginning);
+        match found.id {
+            Some(id) if found.is_request => {
+                self.refuse(&id, "Invalid request: the message is longer than the limit".into()).await;
+            }
+            Some(id) if id.as_number().is_some_and(|id| self.pending.fail(id, Fault::TooLong)) => {}
+            _ => host.stray(beginning),
+        }
+    }
+
+    async fn refuse(&self, id: &Id, reason: String) {
+        let error = Error::new(Kind::InvalidRequest, reason);
+        let _ = self.outlet.send(|out| reply::write_error(out, Some(id), &error, "", self.version())).await;
+    }
+
+    async fn start<H: Host>(self: &Arc<Self>, host: &Arc<H>, request: Request) {
+        if request.method() == "ping" {
+            let _ = self.outlet.send(|out| message::write_result(out, &request.id, b"{}")).await;
+            return;
+        }
+        let key = request.id.key();
+        let mut answering = self.answering.lock().unwrap_or_else(PoisonError::into_inner);
+        let reason = Reason::default();
+        let (client, host, done) = (self.clone(), host.clone(), key.clone());
+        let task_reason = reason.clone();
+        let task = tokio::spawn(async move {
+            let id = request.id.clone();
+            let answer = host.request(request, task_reason).await;
+            let version = client.version();
+            let _ = client.outlet.send(|out| reply::write(out, &id, answer, "", version, Bytes::new)).await;
+            client.answering.lock().unwrap_or_else(PoisonError::into_inner).remove(&done);
+        });
+        answering.insert(key, (task.abort_handle(), reason));
+    }
+
+    fn cancelled(&self, note: &Notification) {
+        let Ok([Some(id), why]) = json::find(note.params(), ["requestId", "reason"]) else { return };
+        let Some(id) = Id::read(Bytes::copy_from_slice(&note.params()[id])) else { return };
+        let entry = self.answering.lock().unwrap_or_else(PoisonError::into_inner).remove(&id.key());
+        if let Some((task, reason)) = entry {
+            if let Some(why) = why {
+                let _ = reason.set(Bytes::copy_from_slice(&note.params()[why]));
+            }
+            task.abort();
+        }
+    }
+}
+
+fn welcome(
+    version: Version,
+    result: &Bytes,
+    info: impl FnOnce(&[u8]) -> Option<&[u8]>,
+) -> Result<Welcome, Unwelcome> {
+    let capabilities = json::get(result, "capabilities").filter(|value| value.first() == Some(&b'{'));
+    Ok(Welcome {
+        version,
+        capabilities: Bytes::copy_from_slice(capabilities.unwrap_or(b"{}")),
+        info: info(result).map(Bytes::copy_from_slice),
+        instructions: json::get_string(result, "instructions").map(std::borrow::Cow::into_owned),
+        result: result.clone(),
+    })
+}
+
+fn initialize_params(profile: &Profile, version: Version) -> Vec<u8> {
+    if let Some(params) = &profile.initialize
+        && let Ok([Some(place)]) = json::find(params, ["protocolVersion"])
+    {
+        let mut out = Vec::with_capacity(params.len());
+        json::splice(&mut out, params, &[(place, &json::quoted(version.as_str()))]);
+        return out;
+    }
+    let mut out = format!("{{\"protocolVersion\":\"{version}\",\"capabilities\":").into_bytes();
+    out.extend_from_slice(&profile.capabilities);
+    out.extend_from_slice(b",\"clientInfo\":");
+    out.extend_from_slice(profile.info.as_deref().unwrap_or(OWN_INFO.as_bytes()));
+    out.push(b'}');
+    out
+}
+
+/// How we call ourselves where a client did not say who it is.
+const OWN_INFO: &str = concat!("{\"name\":\"rialto\",\"version\":\"", env!("CARGO_PKG_VERSION"), "\"}");
+
+/// The members of `_meta` that a stateless request needs, for a client with this profile.
+pub fn meta_members(profile: &Profile) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut add = |key: &str, value: &[u8]| {
+        if !out.is_empty() {
+            out.push(b',');
+        }
+        json::write_string(&mut out, key);
+        out.push(b':');
+        out.extend_from_slice(value);
+    };
+    add(meta::PROTOCOL_VERSION, &json::quoted(Version::LATEST.as_str()));
+    add(meta::CLIENT_CAPABILITIES, &profile.capabilities);
+    add(meta::CLIENT_INFO, profile.info.as_deref().unwrap_or(OWN_INFO.as_bytes()));
+    out
+}

@@ -1,0 +1,551 @@
+//! The server role: reads what a client sends, answers all of it, in the era the client speaks.
+//!
+//! A [`Session`] keeps the protocol (lifecycle, ids, batches, cancellation, shutdown) and leaves the content to a
+//! [`Service`]. It knows nothing of its transport but the [`Outlet`]s it writes to, so that several streams of one
+//! client fit as well as one pipe.
+
+use crate::batch::{Batch, Reply};
+use crate::error::{Error, Kind};
+use crate::id::{History, Id, IdKey};
+use crate::json;
+use crate::line::{self, Line, LineReader};
+use crate::message::{self, Incoming, Malformed, Message, Notification, Problem, Request, Response};
+use crate::outlet::{Outlet, outlet};
+use crate::peer::{Peer, Profile, progress_token};
+use crate::pending::{Asker, Progress, Reason};
+use crate::reply::{self, Answer};
+use crate::version::{Version, meta};
+use bytes::Bytes;
+use std::collections::HashMap;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{Notify, watch};
+use tokio::task::AbortHandle;
+
+/// Requests that one client may have open at once; more are answered with [`Kind::Busy`].
+pub const MAX_IN_FLIGHT: usize = 4096;
+
+/// Malformed messages that are answered at once; after these, each costs the sender [`STORM_DELAY`].
+const STORM_BURST: u32 = 128;
+
+/// A peer that sends nothing but errors is slowed to a hundred a second; each is still answered.
+const STORM_DELAY: Duration = Duration::from_millis(10);
+
+/// Methods that exist only with a handshake.
+const LEGACY_ONLY: [&str; 5] = ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
+
+/// Methods that exist only without one.
+const MODERN_ONLY: [&str; 2] = ["server/discover", "subscriptions/listen"];
+
+/// What a server says about itself.
+#[derive(Debug, Clone)]
+pub struct Description {
+    /// The capabilities object.
+    pub capabilities: Vec<u8>,
+    /// The `serverInfo` object.
+    pub info: Bytes,
+    pub instructions: Option<String>,
+    /// Further members of the result, as `"key":value,…`.
+    pub more: Vec<u8>,
+}
+
+/// Who answers: the hub, a built-in server, a fixture.
+pub trait Service: Send + Sync + 'static {
+    /// The `serverInfo` object.
+    fn info(&self) -> Bytes;
+
+    /// What to tell a client that introduces itself.
+    fn describe(&self, peer: &Arc<Peer>, profile: &Arc<Profile>) -> impl Future<Output = Description> + Send;
+
+    /// Answers a request of any method but those that the session keeps for itself.
+    fn request(&self, call: Call) -> impl Future<Output = Answer> + Send;
+
+    /// Takes a notification other than cancellation.
+    fn notification(&self, _peer: &Arc<Peer>, _note: &Notification) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+
+    /// A stateless client wants to hear of these resources ([`Filter::uris`](crate::peer::Filter)); `false` ends it.
+    fn watch(&self, _peer: &Arc<Peer>, _uris: &[String], _on: bool) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+
+    /// The client is gone.
+    fn closed(&self, _peer: &Arc<Peer>) {}
+}
+
+/// One request, with everything needed to answer it.
+#[derive(Debug)]
+pub struct Call {
+    pub request: Request,
+    pub peer: Arc<Peer>,
+    /// How the client presented itself for this request.
+    pub profile: Arc<Profile>,
+    outlet: Outlet,
+    cancel: Arc<Cancel>,
+}
+
+#[derive(Debug, Default)]
+struct Cancel {
+    done: AtomicBool,
+    reason: Reason,
+}
+
+impl Call {
+    pub fn method(&self) -> &str {
+        self.request.method()
+    }
+
+    pub fn params(&self) -> &[u8] {
+        self.request.params()
+    }
+
+    pub fn version(&self) -> Version {
+        self.profile.version
+    }
+
+    /// Sends a notification that belongs to this request.
+    pub async fn notify(&self, method: &str, params: &[u8]) {
+        // A client that is gone is noticed by its session.
+        let _ = self.outlet.send(|out| message::write_notification(out, method, params)).await;
+    }
+
+    /// Reports progress, if the client wants to know.
+    pub async fn progress(&self, progress: f64, total: Option<f64>, words: Option<&str>) {
+        let Some(token) = progress_token(self.params()) else { return };
+        let mut params = b"{\"progressToken\":".to_vec();
+        params.extend_from_slice(&self.params()[token]);
+        params.extend_from_slice(format!(",\"progress\":{progress}").as_bytes());
+        if let Some(total) = total {
+            params.extend_from_slice(format!(",\"total\":{total}").as_bytes());
+        }
+        if let Some(words) = words
+            && self.version() >= Version::V2025_03_26
+        {
+            params.extend_from_slice(b",\"message\":");
+            json::write_string(&mut params, words);
+        }
+        params.push(b'}');
+        self.notify("notifications/progress", &params).await;
+    }
+
+    /// For passing the request on: where its progress goes, and why it was cancelled if it was.
+    pub fn asker(&self) -> Asker {
+        let token = progress_token(self.params());
+        let progress = token.map(|place| Progress {
+            token: Bytes::copy_from_slice(&self.params()[place]),
+            outlet: self.outlet.clone(),
+        });
+        Asker { progress, reason: Some(self.cancel.reason.clone()) }
+    }
+}
+
+/// One client's session.
+#[derive(Debug)]
+pub struct Session<S> {
+    service: Arc<S>,
+    peer: Arc<Peer>,
+    state: Mutex<State>,
+    /// Turns true when nothing new is begun any more.
+    stopping: watch::Sender<bool>,
+    /// The last request in flight was answered.
+    idle: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    in_flight: HashMap<IdKey, InFlight>,
+    history: History,
+    storm: u32,
+}
+
+#[derive(Debug)]
+struct InFlight {
+    abort: AbortHandle,
+    cancel: Arc<Cancel>,
+    reply: Reply,
+    may_cancel: bool,
+}
+
+impl<S: Service> Session<S> {
+    pub fn new(service: Arc<S>, outlet: Outlet) -> Arc<Self> {
+        let peer = Arc::new(Peer::new(outlet));
+        let (stopping, idle) = (watch::Sender::new(false), Notify::new());
+        Arc::new(Self { service, peer, state: Mutex::default(), stopping, idle })
+    }
+
+    pub fn peer(&self) -> &Arc<Peer> {
+        &self.peer
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes one line; what belongs to it is written to `outlet`.
+    pub async fn receive(self: &Arc<Self>, line: Line, outlet: &Outlet) {
+        match line {
+            Line::Text(text) => match message::parse(text) {
+                Incoming::Single(member) => self.take(member, Reply::Line(outlet.clone()), outlet).await,
+                Incoming::Batch(members) => self.take_batch(members, outlet).await,
+            },
+            Line::TooLong { beginning } => {
+                let reason = "the message is longer than the limit".to_owned();
+                let id = message::salvage(&beginning).id;
+                self.refuse(Malformed { problem: Problem::Envelope, reason, id }, &Reply::Line(outlet.clone())).await;
+            }
+        }
+    }
+
+    async fn take_batch(self: &Arc<Self>, members: Vec<Result<Message, Malformed>>, outlet: &Outlet) {
+        let batch = Batch::new(members.len(), outlet.clone());
+        for (place, member) in members.into_iter().enumerate() {
+            let reply = Reply::Batch(batch.clone(), place);
+            match member {
+                Ok(Message::Request(request)) if request.method() == "initialize" => {
+                    let error = Error::new(Kind::InvalidRequest, "`initialize` must not be part of a batch");
+                    self.reply_error(&reply, Some(&request.id), &error).await;
+                }
+                Ok(Message::Request(_)) | Err(_) => self.take(member, reply, outlet).await,
+                Ok(_) => {
+                    self.take(member, reply.clone(), outlet).await;
+                    reply.omit();
+                }
+            }
+        }
+    }
+
+    async fn take(self: &Arc<Self>, member: Result<Message, Malformed>, reply: Reply, outlet: &Outlet) {
+        match member {
+            Ok(message) => {
+                self.state().storm = 0;
+                match message {
+                    Message::Request(request) => self.start(request, reply, outlet).await,
+                    Message::Notification(note) => self.notification(&note).await,
+                    Message::Response(response) => {
+                        self.peer.pending.answer(response);
+                    }
+                }
+            }
+            Err(malformed) => self.refuse(malformed, &reply).await,
+        }
+    }
+
+    async fn refuse(&self, malformed: Malformed, reply: &Reply) {
+        let kind = match malformed.problem {
+            Problem::Syntax => Kind::ParseError,
+            Problem::Envelope => Kind::InvalidRequest,
+            Problem::Response => return reply.omit(),
+        };
+        let title = if kind == Kind::ParseError { "Parse error" } else { "Invalid request" };
+        let error = Error::new(kind, format!("{title}: {}", malformed.reason));
+        self.reply_error(reply, malformed.id.as_ref(), &error).await;
+        let storm = {
+            let mut state = self.state();
+            state.storm = state.storm.saturating_add(1);
+            state.storm
+        };
+        if storm > STORM_BURST {
+            tokio::time::sleep(STORM_DELAY).await;
+        }
+    }
+
+    async fn reply_error(&self, reply: &Reply, id: Option<&Id>, error: &Error) {
+        let version = self.peer.version();
+        reply.send(|out| reply::write_error(out, id, error, "", version)).await;
+    }
+
+    async fn start(self: &Arc<Self>, request: Request, reply: Reply, outlet: &Outlet) {
+        let profile = match self.profile_of(&request) {
+            Ok(profile) => profile,
+            Err(error) => {
+                let version = Version::LATEST;
+                return reply.send(|out| reply::write_error(out, Some(&request.id), &error, "", version)).await;
+            }
+        };
+        let key = request.id.key();
+        if let Err(error) = self.admit(&key, &request, &profile) {
+            return self.reply_error(&reply, Some(&request.id), &error).await;
+        }
+        let cancel = Arc::new(Cancel::default());
+        let may_cancel = request.method() != "initialize";
+        let call = Call { request, peer: self.peer.clone(), profile, outlet: outlet.clone(), cancel: cancel.clone() };
+        let mut answering = Box::pin(self.clone().answer(call, key.clone(), reply.clone()));
+        // Most answers need no waiting: those are finished here, without the cost of a task.
+        if let Poll::Ready(()) = answering.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            return;
+        }
+        // The lock is held until the entry is there, so that the task cannot end before it.
+        let mut state = self.state();
+        let abort = tokio::spawn(answering).abort_handle();
+        state.in_flight.insert(key, InFlight { abort, cancel, reply, may_cancel });
+    }
+
+    fn profile_of(&self, request: &Request) -> Result<Arc<Profile>, Error> {
+        if let Some(profile) = self.peer.session() {
+            return Ok(profile);
+        }
+        match Profile::from_meta(request.params()).filter(|_| request.method() != "initialize") {
+            Some(profile) => {
+                let profile = match self.peer.profile() {
+                    // Clients repeat themselves: one copy serves.
+                    Some(known) if profile.as_ref().is_ok_and(|profile| *profile == *known) => known,
+                    _ => Arc::new(profile?),
+                };
+                self.peer.set_latest(profile.clone());
+                Ok(profile)
+            }
+            None if MODERN_ONLY.contains(&request.method()) => {
+                Err(Error::invalid_params(format!("`_meta` must have `{}`", meta::PROTOCOL_VERSION)))
+            }
+            None => Ok(Arc::new(Profile::unknown())),
+        }
+    }
+
+    fn admit(&self, key: &IdKey, request: &Request, profile: &Profile) -> Result<(), Error> {
+        let mut state = self.state();
+        if state.in_flight.contains_key(key) {
+            return Err(Error::new(Kind::InvalidRequest, "Invalid request: a request with this id is in flight"));
+        }
+        if !profile.version.is_modern() && !state.history.insert(key) {
+            return Err(Error::new(Kind::InvalidRequest, "Invalid request: this id was used before in this session"));
+        }
+        if *self.stopping.borrow() {
+            return Err(Error::new(Kind::ShuttingDown, "The server is shutting down"));
+        }
+        if state.in_flight.len() >= MAX_IN_FLIGHT {
+            return Err(Error::new(Kind::Busy, format!("{MAX_IN_FLIGHT} requests are in flight already")));
+        }
+        let other_era: &[&str] = if profile.version.is_modern() { &LEGACY_ONLY } else { &MODERN_ONLY };
+        if other_era.contains(&request.method()) {
+            return Err(Error::method_not_found(request.method()));
+        }
+        Ok(())
+    }
+
+    async fn answer(self: Arc<Self>, call: Call, key: IdKey, reply: Reply) {
+        let id = call.request.id.clone();
+        let version = call.version();
+        // Of the few methods that newer versions answer in a special way, the rest need no name.
+        let method = reply::known_method(call.method());
+        let mut unanswered =
+            Unanswered { session: &self, key, id: &id, reply: &reply, cancel: call.cancel.clone(), armed: true };
+        let answer = self.dispatch(call).await;
+        reply.send(|out| reply::write(out, &id, answer, method, version, || self.service.info())).await;
+        unanswered.armed = false;
+    }
+
+    async fn dispatch(&self, call: Call) -> Answer {
+        match call.method() {
+            "initialize" => self.initialize(&call).await,
+            "ping" => Answer::empty(),
+            "shutdown" => {
+                self.stop();
+                Answer::empty()
+            }
+            "server/discover" => Answer::Result(self.discover(&call).await),
+            "subscriptions/listen" => self.listen(&call).await,
+            _ => self.service.request(call).await,
+        }
+    }
+
+    async fn initialize(&self, call: &Call) -> Answer {
+        let profile = match Profile::from_initialize(call.params()) {
+            Ok(profile) => Arc::new(profile),
+            Err(error) => return Answer::Error(error),
+        };
+        self.peer.set_session(profile.clone());
+        let description = self.service.describe(&self.peer, &profile).await;
+        Answer::Result(reply::initialize_result(&description, profile.version))
+    }
+
+    async fn discover(&self, call: &Call) -> Vec<u8> {
+        reply::discover_result(&self.service.describe(&self.peer, &call.profile).await)
+    }
+
+    async fn listen(&self, call: &Call) -> Answer {
+        let description = self.service.describe(&self.peer, &call.profile).await;
+        let filter = match reply::listen_filter(call.params(), &description.capabilities) {
+            Ok(filter) => filter,
+            Err(error) => return Answer::Error(error),
+        };
+        let id = Bytes::copy_from_slice(call.request.id.as_json());
+        call.notify("notifications/subscriptions/acknowledged", &reply::acknowledgement(&id, &filter)).await;
+        let uris = filter.uris.clone();
+        self.peer.listen(id.clone(), filter, call.outlet.clone());
+        let watching = Watching { service: self.service.clone(), peer: self.peer.clone(), id: id.clone(), uris };
+        self.service.watch(&self.peer, &watching.uris, true).await;
+        let mut stopping = self.stopping.subscribe();
+        // An error means that the session is gone, and then so is the stream.
+        let _ = stopping.wait_for(|stopping| *stopping).await;
+        drop(watching);
+        Answer::Result(reply::listen_result(&id))
+    }
+
+    async fn notification(&self, note: &Notification) {
+        match note.method() {
+            "notifications/cancelled" => self.cancel(note),
+            "notifications/progress" if self.peer.pending.progress(note).await => {}
+            method => {
+                if method == "notifications/initialized" {
+                    self.peer.set_initialized();
+                }
+                self.service.notification(&self.peer, note).await;
+            }
+        }
+    }
+
+    fn cancel(&self, note: &Notification) {
+        let Ok([Some(id), reason]) = json::find(note.params(), ["requestId", "reason"]) else { return };
+        let Some(id) = Id::read(Bytes::copy_from_slice(&note.params()[id])) else { return };
+        let key = id.key();
+        let mut state = self.state();
+        if state.in_flight.get(&key).is_none_or(|entry| !entry.may_cancel) {
+            return;
+        }
+        let Some(entry) = state.in_flight.remove(&key) else { return };
+        drop(state);
+        if let Some(reason) = reason {
+            let _ = entry.cancel.reason.set(Bytes::copy_from_slice(&note.params()[reason]));
+        }
+        entry.cancel.done.store(true, Ordering::Release);
+        entry.abort.abort();
+        entry.reply.omit();
+        self.idle.notify_waiters();
+    }
+
+    /// Begins nothing new; what runs is finished.
+    pub fn stop(&self) {
+        self.stopping.send_replace(true);
+        self.idle.notify_waiters();
+    }
+
+    /// Waits until the session was stopped and everything is answered.
+    pub async fn drained(&self) {
+        let mut stopping = self.stopping.subscribe();
+        let _ = stopping.wait_for(|stopping| *stopping).await;
+        loop {
+            let idle = self.idle.notified();
+            if self.state().in_flight.is_empty() {
+                return;
+            }
+            idle.await;
+        }
+    }
+
+    /// The client can no longer answer: whatever was asked of it fails.
+    pub fn hang_up(&self) {
+        self.peer.pending.close("the client has closed its side");
+    }
+
+    /// Drops everything that still runs; nobody waits for it any more.
+    pub fn abandon(&self) {
+        self.hang_up();
+        for (_, entry) in self.state().in_flight.drain() {
+            entry.cancel.done.store(true, Ordering::Release);
+            entry.abort.abort();
+        }
+    }
+}
+
+/// Sees to it that a request is answered and forgotten even if its task panics.
+struct Unanswered<'a, S: Service> {
+    session: &'a Arc<Session<S>>,
+    key: IdKey,
+    id: &'a Id,
+    reply: &'a Reply,
+    cancel: Arc<Cancel>,
+    armed: bool,
+}
+
+impl<S: Service> Drop for Unanswered<'_, S> {
+    fn drop(&mut self) {
+        if self.cancel.done.load(Ordering::Acquire) {
+            return;
+        }
+        if self.armed {
+            let error = Error::new(Kind::Internal, "Internal error: the request was dropped");
+            let version = self.session.peer.version();
+            self.reply.send_now(|out| reply::write_error(out, Some(self.id), &error, "", version));
+        }
+        let mut state = self.session.state();
+        state.in_flight.remove(&self.key);
+        if state.in_flight.is_empty() {
+            self.session.idle.notify_waiters();
+        }
+    }
+}
+
+/// Ends a subscription however its request ends.
+struct Watching<S: Service> {
+    service: Arc<S>,
+    peer: Arc<Peer>,
+    id: Bytes,
+    uris: Vec<String>,
+}
+
+impl<S: Service> Drop for Watching<S> {
+    fn drop(&mut self) {
+        self.peer.unlisten(&self.id);
+        let (service, peer, uris) = (self.service.clone(), self.peer.clone(), std::mem::take(&mut self.uris));
+        if !uris.is_empty()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            runtime.spawn(async move { service.watch(&peer, &uris, false).await });
+        }
+    }
+}
+
+/// Serves one client over a pair of streams until it ends its input, asks for `shutdown` or goes away.
+pub async fn serve<S: Service>(
+    service: Arc<S>,
+    reader: Pin<Box<dyn AsyncRead + Send>>,
+    writer: Pin<Box<dyn AsyncWrite + Send>>,
+) -> io::Result<()> {
+    let (outlet, drain) = outlet();
+    let session = Session::new(service.clone(), outlet.clone());
+    let mut pump = tokio::spawn(drain.pump(writer));
+    let mut lines = LineReader::new(reader, line::DEFAULT_LIMIT);
+    let read = async {
+        while let Some(line) = lines.next().await? {
+            session.receive(line, &outlet).await;
+        }
+        session.stop();
+        session.hang_up();
+        Ok::<(), io::Error>(())
+    };
+    let work = async {
+        tokio::select! {
+            biased;
+            read = read => read?,
+            () = session.drained() => return Ok(()),
+        }
+        session.drained().await;
+        Ok(())
+    };
+    let result = tokio::select! {
+        result = work => result,
+        // The client no longer reads: there is nobody to work for.
+        pumped = &mut pump => pumped.unwrap_or_else(|error| Err(io::Error::other(error))),
+    };
+    session.abandon();
+    service.closed(&session.peer);
+    outlet.finish();
+    if !pump.is_finished() {
+        let _ = pump.await;
+    }
+    result
+}
+
+/// The answer to a request that was passed on.
+impl From<Response> for Answer {
+    fn from(response: Response) -> Self {
+        Answer::Response(response)
+    }
+}
