@@ -18,8 +18,8 @@ pub(crate) const TIMEOUT_SECS: &str = "RIALTO_TIMEOUT_SECS";
 
 /// Every variable of ours with its meaning. One that is not in this list is reported as unknown.
 const REGISTRY: [(&str, &str); 7] = [
-    (CONFIG, "configuration files to read instead of the project and user file, separated like PATH"),
-    (ERA, "protocol era for servers that do not set their own: auto, legacy or modern"),
+    (CONFIG, "files to read instead of project and user file, separated like PATH"),
+    (ERA, "protocol era of servers that set none: auto, legacy or modern"),
     (LOG, "how much is said without -q and -v: quiet, info, verbose or debug"),
     (MAX_TIMEOUT_SECS, "seconds that progress may extend one call to at most"),
     (PREFIX, "when names get their server in front: always, conflict or never"),

@@ -19,7 +19,7 @@ use crate::cli::{Cli, Color, Early, Shared};
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::talk::{Format, Level, Paint, Talk, write_talk};
+use crate::talk::{Format, Level, Listener, Paint, Talk, write_talk};
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
@@ -56,7 +56,7 @@ fn report(failure: &Failure, format: Format, paint: Paint) {
 /// Flags say how much is said; without them `RIALTO_LOG` does.
 fn talk_for(shared: &Shared, environment: &Environment) -> Talk {
     let paint = match shared.color {
-        Color::Auto => Paint::automatic(),
+        Color::Auto => Paint::automatic(environment, Listener::of_stderr()),
         Color::Always => Paint::Always,
         Color::Never => Paint::Never,
     };

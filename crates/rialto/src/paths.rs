@@ -50,12 +50,14 @@ impl Directories {
 /// The nearest `rialto.toml` from `start` upward. The search ends after the home directory, so that a file above it,
 /// which belongs to somebody else, is never picked up from inside.
 pub(crate) fn find_project_file(start: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    // The current directory comes without symbolic links, the home directory as its owner wrote it.
+    let home = home.map(|home| home.canonicalize().unwrap_or_else(|_| home.to_owned()));
     for directory in start.ancestors() {
         let candidate = directory.join(PROJECT_FILE);
         if candidate.is_file() {
             return Some(candidate);
         }
-        if Some(directory) == home {
+        if Some(directory) == home.as_deref() {
             break;
         }
     }

@@ -7,6 +7,8 @@ use std::io::{IsTerminal, Write};
 
 use serde_json::json;
 
+use crate::environment::Environment;
+
 /// How much is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
@@ -35,10 +37,13 @@ pub(crate) enum Paint {
 
 impl Paint {
     /// Colour on a terminal, unless `NO_COLOR` (any non-empty value) or `TERM=dumb` ask for none.
-    pub(crate) fn automatic() -> Self {
-        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-        if std::io::stderr().is_terminal() && !refused && !dumb { Paint::Always } else { Paint::Never }
+    pub(crate) fn automatic(environment: &Environment, listener: Listener) -> Self {
+        let refused = environment.raw("NO_COLOR").is_some();
+        let dumb = environment.raw("TERM").is_some_and(|value| value == "dumb");
+        match listener {
+            Listener::Terminal if !refused && !dumb => Paint::Always,
+            _ => Paint::Never,
+        }
     }
 
     pub(crate) fn error(self, label: &str) -> String {
@@ -58,6 +63,19 @@ impl Paint {
             Paint::Always => format!("\u{1b}[{style}m{label}\u{1b}[0m"),
             Paint::Never => label.to_owned(),
         }
+    }
+}
+
+/// What stderr leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Listener {
+    Terminal,
+    FileOrPipe,
+}
+
+impl Listener {
+    pub(crate) fn of_stderr() -> Self {
+        if std::io::stderr().is_terminal() { Listener::Terminal } else { Listener::FileOrPipe }
     }
 }
 
@@ -108,4 +126,26 @@ impl Talk {
 /// Writes to stderr. Nobody can be told when that fails, so the result is dropped.
 pub(crate) fn write_talk(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Listener, Paint};
+    use crate::environment::Environment;
+
+    #[test]
+    fn colour_is_for_willing_terminals_only() {
+        let cases = [
+            ("TERM", "xterm", Listener::Terminal, Paint::Always),
+            ("TERM", "xterm", Listener::FileOrPipe, Paint::Never),
+            ("NO_COLOR", "1", Listener::Terminal, Paint::Never),
+            ("NO_COLOR", "0", Listener::Terminal, Paint::Never),
+            ("NO_COLOR", "", Listener::Terminal, Paint::Always),
+            ("TERM", "dumb", Listener::Terminal, Paint::Never),
+        ];
+        for (name, value, listener, expected) in cases {
+            let environment = Environment::of(&[(name, value)]);
+            assert_eq!(Paint::automatic(&environment, listener), expected, "{name}={value}");
+        }
+    }
 }

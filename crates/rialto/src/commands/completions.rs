@@ -23,6 +23,15 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Cli::command(), "rialto", &mut script);
+    clap_complete::generate(arguments.shell, &mut visible(), "rialto", &mut script);
     output::bytes(&script)
+}
+
+/// The command line without its hidden commands, which the generators would offer to people.
+fn visible() -> clap::Command {
+    let whole = Cli::command();
+    clap::Command::new("rialto")
+        .version(env!("CARGO_PKG_VERSION"))
+        .args(whole.get_arguments().cloned())
+        .subcommands(whole.get_subcommands().filter(|command| !command.is_hide_set()).cloned())
 }

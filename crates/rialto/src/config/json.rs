@@ -208,11 +208,13 @@ impl Reader<'_> {
     }
 
     fn unexpected(&self, expected: &str, hint: Option<&'static str>) -> JsonError {
-        let found = match self.peek() {
-            None => "the file ends".to_owned(),
-            Some(found) => format!("found `{found}`"),
-        };
-        self.fault(self.position, format!("expected {expected}, {found}"), hint)
+        match self.peek() {
+            Some(found) => self.fault(self.position, format!("expected {expected}, found `{found}`"), hint),
+            None => {
+                let hint = "the file is empty or cut off, or a bracket is not closed";
+                self.fault(self.position, format!("expected {expected}, the file ends"), Some(hint))
+            }
+        }
     }
 }
 

@@ -52,7 +52,8 @@ pub(crate) fn arguments(arguments: &[String]) -> Vec<String> {
             continue;
         }
         hide_next = is_flag && !argument.contains('=') && is_secret_name(argument);
-        shown.push(match argument.split_once('=') {
+        let assignment = argument.split_once('=').filter(|(name, _)| !name.contains("://"));
+        shown.push(match assignment {
             Some((name, content)) if is_secret_name(name) => format!("{name}={}", value(content)),
             Some((name, content)) if is_secret_value(content) => format!("{name}={MASK}"),
             _ => argument_alone(argument),
@@ -72,10 +73,25 @@ fn argument_alone(argument: &str) -> String {
     {
         return format!("{name}: {}", value(content.trim_start()));
     }
-    match password_of_url(argument) {
+    let argument = match password_of_url(argument) {
         Some(password) => argument.replacen(password, MASK, 1),
         None => argument.to_owned(),
-    }
+    };
+    without_secrets_in_query(&argument)
+}
+
+/// `https://host/path?a=1&token=…` with the secret ones hidden.
+fn without_secrets_in_query(argument: &str) -> String {
+    let Some((address, query)) = argument.split_once('?').filter(|_| argument.contains("://")) else {
+        return argument.to_owned();
+    };
+    let shown = |pair: &str| match pair.split_once('=') {
+        Some((name, content)) if is_secret_name(name) || is_secret_value(content) => {
+            format!("{name}={}", value(content))
+        }
+        _ => pair.to_owned(),
+    };
+    format!("{address}?{}", query.split('&').map(shown).collect::<Vec<_>>().join("&"))
 }
 
 /// A secret's value: hidden unless it is nothing but a reference to a variable.
@@ -104,7 +120,10 @@ fn is_secret_name(name: &str) -> bool {
 
 fn is_secret_value(content: &str) -> bool {
     let content = content.trim_start();
+    // Keys and hashes: whoever needs the hash of something finds it in the file.
+    let is_long_hex = content.len() >= 32 && content.chars().all(|c| c.is_ascii_hexdigit());
     SECRET_BEGINNINGS.iter().any(|beginning| content.starts_with(beginning) && content.len() > beginning.len() + 7)
+        || is_long_hex
         || content.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("bearer "))
 }
 
@@ -117,6 +136,9 @@ fn password_of_url(text: &str) -> Option<&str> {
     (!password.is_empty()).then_some(password)
 }
 
+/// Keys whose value is one of a few known words.
+const PLAIN_KEYS: [&str; 4] = ["prefix", "era", "type", "transport"];
+
 /// A line of a JSON or TOML file with every quoted value, and every long bare one, hidden character by character, so
 /// that a caret below still points at the right place. Quoted keys stay.
 pub(crate) fn line(line: &str) -> String {
@@ -124,6 +146,7 @@ pub(crate) fn line(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut position = 0;
     let mut after_key = false;
+    let mut plain_value = false;
     while let Some(&current) = characters.get(position) {
         let run = match current {
             '"' | '\'' => quoted(&characters[position..]),
@@ -139,8 +162,9 @@ pub(crate) fn line(line: &str) -> String {
         let text: String = characters[position..position + run].iter().collect();
         let next = characters[position + run..].iter().find(|c| !c.is_whitespace());
         let is_key = matches!(next, Some(':' | '='));
+        let show = std::mem::replace(&mut plain_value, is_key && PLAIN_KEYS.contains(&text.trim_matches(['"', '\''])));
         match current {
-            '"' | '\'' if !is_key => out.push_str(&hide_inside(&text, current)),
+            '"' | '\'' if !is_key && !show => out.push_str(&hide_inside(&text, current)),
             '"' | '\'' => out.push_str(&text),
             _ if after_key && !is_key && run >= SHORTEST_BARE => out.extend(std::iter::repeat_n('•', run)),
             _ => out.push_str(&text),
@@ -197,6 +221,9 @@ mod tests {
             (&["ghp_0123456789abcdef"], &["•••"]),
             (&["--header", "Authorization: Bearer abc"], &["--header", "Authorization: •••"]),
             (&["postgres://ada:hunter2@db/x"], &["postgres://ada:•••@db/x"]),
+            (&["https://x.org/sse?a=1&token=hunter2&b=2"], &["https://x.org/sse?a=1&token=•••&b=2"]),
+            (&["{\"apiKey\":\"hunter2\"}"], &["{\"apiKey\": •••"]),
+            (&["0123456789abcdef0123456789abcdef"], &["•••"]),
             (&["https://example.com:443/keys"], &["https://example.com:443/keys"]),
             (&["--keyboard", "de", "monkey"], &["--keyboard", "de", "monkey"]),
         ];
@@ -213,6 +240,7 @@ mod tests {
             (r#""args": ["--token", "a\"b"]"#, r#""args": ["•••••••", "••••"]"#),
             ("token = 'hunter2' # note", "token = '•••••••' # note"),
             ("\"open\": \"hunter2", "\"open\": \"•••••••"),
+            ("prefix = 'alwys' 'hunter2'", "prefix = 'alwys' '•••••••'"),
             ("timeout_secs = 60", "timeout_secs = 60"),
             ("token = sk_live_12345", "token = •••••••••••••"),
         ];

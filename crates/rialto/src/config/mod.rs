@@ -18,6 +18,8 @@ mod rialto_file;
 pub(crate) mod server;
 pub(crate) mod settings;
 mod source;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 use std::path::{Path, PathBuf};

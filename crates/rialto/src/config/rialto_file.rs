@@ -11,10 +11,11 @@ use crate::config::source::Source;
 use crate::config::tree::{Member, Node};
 
 /// The keys at the top of the file.
-const KEYS: [&str; 7] = ["prefix", "era", "startup_grace_ms", "timeout_secs", "max_timeout_secs", "import", "servers"];
+pub(super) const KEYS: [&str; 7] =
+    ["prefix", "era", "startup_grace_ms", "timeout_secs", "max_timeout_secs", "import", "servers"];
 
 /// The keys of a `[servers.NAME]` table.
-const SERVER_KEYS: [&str; 10] =
+pub(super) const SERVER_KEYS: [&str; 10] =
     ["command", "args", "env", "cwd", "enabled", "era", "allow", "deny", "timeout_secs", "max_timeout_secs"];
 
 /// What one `rialto.toml` says.
@@ -49,7 +50,10 @@ pub(crate) fn read(source: &Arc<Source>, tree: &Node, report: &mut Report) -> Ri
 fn server(fields: &mut Fields<'_>, entry: &Member) -> Option<ServerEntry> {
     let members = fields.table(entry);
     let Some(command) = members.iter().find(|member| member.key == "command") else {
-        if entry.node.members().is_some() {
+        let mistyped = members.iter().find(|member| key_hint(&member.key, &["command"]).is_some());
+        if let Some(mistyped) = mistyped {
+            unknown(fields, mistyped, &SERVER_KEYS);
+        } else if entry.node.members().is_some() {
             let message = format!("server `{}` has no `command`", entry.key);
             fields.report.error_with_hint(fields.source, &entry.key_span, message, "add: command = \"program\"");
         }

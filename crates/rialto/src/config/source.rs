@@ -134,10 +134,10 @@ impl Source {
         let margin = " ".repeat(place.line.to_string().len());
         let indent = " ".repeat(caret - from + lead.chars().count());
         let shown = format!("{lead}{window}{tail}");
+        let first = format!("  {} | {shown}", place.line);
         Some(format!(
-            "  {} | {}\n  {margin} | {indent}{}\n",
-            place.line,
-            shown.trim_end(),
+            "{}\n  {margin} | {indent}{}\n",
+            first.trim_end(),
             "^".repeat(length.min(to.saturating_sub(caret).max(1)))
         ))
     }
@@ -191,6 +191,17 @@ mod tests {
         let excerpt = source.excerpt(&(5000..5001)).unwrap();
         assert!(excerpt.lines().all(|line| line.chars().count() < 120), "{excerpt}");
         assert!(excerpt.contains("! 1, 1,"), "{excerpt}");
+    }
+
+    #[test]
+    fn any_span_can_be_shown() {
+        let source = source("\u{feff}é = \"😀\"\r\n\tx = 'y'\n\n\"\"");
+        for start in 0..source.text.len() + 3 {
+            for end in start..source.text.len() + 3 {
+                source.place(start);
+                assert!(source.excerpt(&(start..end)).unwrap().contains('^'));
+            }
+        }
     }
 
     #[test]
