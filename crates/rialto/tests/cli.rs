@@ -107,7 +107,8 @@ fn difference(expected: &str, given: &str) -> String {
         let lines = text.lines().filter(|line| !other.lines().any(|known| known == *line));
         lines.map(|line| format!("{sign} {line}\n")).collect()
     };
-    mark(expected, given, '-') + &mark(given, expected, '+')
+    let marked = mark(expected, given, '-') + &mark(given, expected, '+');
+    if marked.is_empty() { format!("lines have moved; given now:\n{given}") } else { marked }
 }
 
 #[test]
