@@ -1,0 +1,57 @@
+//! `rialto config init`: writes a first `rialto.toml` that explains itself.
+
+use std::io::{ErrorKind, Write};
+
+use clap::Args;
+use serde_json::json;
+
+use crate::commands::current_directory;
+use crate::failure::{Failure, Outcome};
+use crate::output;
+use crate::paths::PROJECT_FILE;
+use crate::talk::{Format, Talk};
+
+const TEMPLATE: &str = include_str!("template.toml");
+
+const EXAMPLES: &str = "\
+Examples:
+  rialto config init
+  rialto config init --force && rialto config check";
+
+/// Write a first rialto.toml in the current directory
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Replace a file that is already there
+    #[arg(long)]
+    force: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments, talk: &Talk) -> Outcome {
+    let path = current_directory()?.join(PROJECT_FILE);
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true);
+    if arguments.force {
+        options.create(true).truncate(true);
+    } else {
+        // Creating and checking is one step, so that nothing is ever overwritten by a race.
+        options.create_new(true);
+    }
+    let written = options.open(&path).and_then(|mut file| file.write_all(TEMPLATE.as_bytes()));
+    match written {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            return Err(Failure::usage(format!("`{PROJECT_FILE}` is already here"))
+                .code("file_exists")
+                .hint("look at it:   rialto config check\nreplace it:   rialto config init --force"));
+        }
+        Err(error) => return Err(Failure::unexpected(format!("cannot write `{}`", path.display())).because(&error)),
+    }
+    match talk.format {
+        Format::Json => output::json(&json!({ "written": path })),
+        Format::Text => {
+            talk.info(&format!("wrote {PROJECT_FILE}; next: rialto config check"));
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! `rialto gateway`: many MCP servers behind one endpoint.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use rialto_hub::plan::{EraChoice, Plan, Prefix};
+
+use crate::commands::{current_directory, not_wired, wait_for};
+use crate::config::planning;
+use crate::config::problem::Report;
+use crate::config::settings::{GRACE_MILLISECONDS, Layer, Origin, SECONDS, Traced};
+use crate::config::{Config, Request, Scope, choice, load};
+use crate::environment::Environment;
+use crate::failure::{Failure, Outcome};
+use crate::talk::Talk;
+
+const EXAMPLES: &str = "\
+Examples:
+  rialto gateway --stdio -- npx -y some-server
+  rialto gateway --stdio --config claude_desktop_config.json
+  rialto gateway --stdio --config a.json --config b.json --prefix conflict
+  rialto gateway --stdio                      The servers of rialto.toml and of the user's file
+
+In an MCP host:
+  {\"mcpServers\": {\"rialto\": {\"command\": \"rialto\", \"args\": [\"gateway\", \"--stdio\"]}}}";
+
+/// Run MCP servers and offer them as one
+///
+/// Reads the `mcpServers` file of any MCP host as it is, the `servers` of VS Code, and rialto.toml. One server that
+/// fails does not take the others with it.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Serve one MCP host over standard input and output
+    #[arg(long)]
+    stdio: bool,
+
+    #[command(flatten)]
+    settings: SettingFlags,
+
+    /// One server to run instead of the configured ones; everything after `--` is passed on untouched
+    #[arg(last = true, value_name = "CMD", conflicts_with = "config")]
+    command: Vec<String>,
+}
+
+/// Flags that set what files and variables may set as well.
+#[derive(Debug, Args)]
+pub(crate) struct SettingFlags {
+    /// File with servers, read instead of the project and user file; may be repeated, the last one wins
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Vec<PathBuf>,
+
+    /// When names get their server in front [default: always; never for a single CMD]
+    #[arg(long, value_name = "WHEN", value_parser = choice::parser::<Prefix>())]
+    prefix: Option<Prefix>,
+
+    /// Protocol era for servers that do not set their own [default: auto]
+    #[arg(long, value_name = "ERA", value_parser = choice::parser::<EraChoice>())]
+    era: Option<EraChoice>,
+
+    /// How long lists wait for servers that are still starting [default: 2000]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(GRACE_MILLISECONDS))]
+    startup_grace_ms: Option<u64>,
+
+    /// How long one call may take without a sign of life [default: 60]
+    #[arg(long, value_name = "SECS", value_parser = clap::value_parser!(u64).range(SECONDS))]
+    timeout_secs: Option<u64>,
+
+    /// How long progress may extend one call at most [default: 600]
+    #[arg(long, value_name = "SECS", value_parser = clap::value_parser!(u64).range(SECONDS))]
+    max_timeout_secs: Option<u64>,
+}
+
+impl SettingFlags {
+    /// The top layer.
+    pub(crate) fn layer(&self) -> Layer {
+        fn flag<T: Copy>(value: Option<T>, name: &'static str) -> Option<Traced<T>> {
+            value.map(|value| Traced::new(value, Origin::Flag(name)))
+        }
+        Layer {
+            prefix: flag(self.prefix, "--prefix"),
+            era: flag(self.era, "--era"),
+            startup_grace_ms: flag(self.startup_grace_ms, "--startup-grace-ms"),
+            timeout_secs: flag(self.timeout_secs, "--timeout-secs"),
+            max_timeout_secs: flag(self.max_timeout_secs, "--max-timeout-secs"),
+        }
+    }
+}
+
+pub(crate) fn run(arguments: Arguments, environment: &Environment, talk: &Talk) -> Outcome {
+    if !arguments.stdio {
+        return Err(Failure::usage("how should an MCP host reach the gateway?").hint("rialto gateway --stdio"));
+    }
+    let plan = make_plan(arguments, environment, talk)?;
+    let names: Vec<&str> = plan.servers.iter().map(|server| server.name.as_str()).collect();
+    talk.verbose(&format!("servers: {}", names.join(", ")));
+    wait_for(gateway_stdio(plan, talk))
+}
+
+/// Serves one MCP host on standard input and output until it goes away.
+pub(crate) async fn gateway_stdio(_plan: Plan, _talk: &Talk) -> Result<(), Failure> {
+    Err(not_wired("rialto gateway --stdio"))
+}
+
+fn make_plan(arguments: Arguments, environment: &Environment, talk: &Talk) -> Result<Plan, Failure> {
+    let scope = if arguments.command.is_empty() { Scope::Everything } else { Scope::SettingsOnly };
+    let directory = current_directory()?;
+    let flags = arguments.settings.layer();
+    let request = Request { environment, directory: &directory, flags, files: arguments.settings.config, scope };
+    let mut report = Report::default();
+    let config = load(&request, &mut report);
+    for file in &config.files {
+        talk.verbose(&format!("configuration: {file}"));
+    }
+    let plan = planning::plan_of_command(&arguments.command, &config.settings)
+        .unwrap_or_else(|| planning::plan(&config, environment, &mut report));
+    for warning in report.into_result()? {
+        talk.warn(&warning.line());
+    }
+    if plan.servers.is_empty() { Err(nothing_to_run(&config)) } else { Ok(plan) }
+}
+
+fn nothing_to_run(config: &Config) -> Failure {
+    let hint = "name a server:  rialto gateway --stdio -- npx -y some-server\n\
+                or a file:      rialto gateway --stdio --config claude_desktop_config.json\n\
+                or write one:   rialto config init";
+    let disabled = config.servers.len();
+    let failure = match (disabled, config.skipped) {
+        (0, 0) => Failure::config("no server is configured"),
+        (disabled, skipped) => {
+            Failure::config(format!("no server is left to run: {disabled} disabled, {skipped} remote and skipped"))
+        }
+    };
+    failure.code("no_server").hint(hint)
+}

@@ -1,0 +1,52 @@
+//! The commands, one file each.
+
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod demo;
+pub(crate) mod gateway;
+pub(crate) mod guard;
+pub(crate) mod man;
+pub(crate) mod mcp;
+mod overview;
+pub(crate) mod paths;
+
+use std::future::Future;
+use std::path::PathBuf;
+
+use crate::cli::Command;
+use crate::environment::Environment;
+use crate::failure::{Failure, Outcome};
+use crate::talk::Talk;
+
+/// Runs the command that was asked for.
+pub(crate) fn run(command: Option<Command>, environment: &Environment, talk: &Talk) -> Outcome {
+    match command {
+        None => overview::run(talk),
+        Some(Command::Gateway(arguments)) => gateway::run(arguments, environment, talk),
+        Some(Command::Mcp(arguments)) => mcp::run(&arguments, talk),
+        Some(Command::Demo(arguments)) => demo::run(&arguments, talk),
+        Some(Command::Config(arguments)) => config::run(arguments, environment, talk),
+        Some(Command::Paths(_)) => paths::run(environment, talk),
+        Some(Command::Completions(arguments)) => completions::run(&arguments),
+        Some(Command::Man(arguments)) => man::run(&arguments, talk),
+        Some(Command::Guard(arguments)) => guard::run(&arguments),
+    }
+}
+
+/// Drives a command that waits for several things at once.
+fn wait_for(outcome: impl Future<Output = Outcome>) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::unexpected("cannot start the runtime").because(&error))?;
+    runtime.block_on(outcome)
+}
+
+fn current_directory() -> Result<PathBuf, Failure> {
+    std::env::current_dir().map_err(|error| Failure::unexpected("cannot find the current directory").because(&error))
+}
+
+/// For a command whose definition is here before its work.
+fn not_wired(command: &str) -> Failure {
+    Failure::unexpected(format!("`{command}` is not wired yet")).code("not_wired")
+}
