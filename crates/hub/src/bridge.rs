@@ -144,7 +144,10 @@ async fn put_questions(call: &Call, asked: &[u8]) -> Result<Vec<u8>, Error> {
             && !call.profile.can(capability)
         {
             let kind = if capability == "sampling" { Kind::SamplingUnsupported } else { Kind::ClientCapabilityMissing };
-            return Err(Error::new(kind, format!("{method} is not supported: the client does not support {capability}")));
+            return Err(Error::new(
+                kind,
+                format!("{method} is not supported: the client does not support {capability}"),
+            ));
         }
         let params = json::get(question, "params").unwrap_or_default();
         let failed = |why: &str| Error::new(Kind::ToolFailed, format!("{method} was not answered: {why}"));

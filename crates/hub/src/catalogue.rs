@@ -212,7 +212,9 @@ fn build(kind: Kind, plan: &Plan, offers: &[Option<Offer>], hidden: &mut Vec<Hid
             let place = json::find(item, [name_key]).ok().and_then(|[place]| place);
             let place = place.or_else(|| json::find(item, ["uri"]).ok().and_then(|[place]| place));
             match place.and_then(|place| Some((place.clone(), json::string(&item[place])?.into_owned()))) {
-                None => hidden.push(Hidden { source, reason: format!("an item of {} has no `{name_key}`", kind.method()) }),
+                None => {
+                    hidden.push(Hidden { source, reason: format!("an item of {} has no `{name_key}`", kind.method()) });
+                }
                 Some((_, name)) if kind == Kind::Tools && !is_visible(server, &name) => {}
                 Some((place, name)) => entries.push((source, item, place, name)),
             }

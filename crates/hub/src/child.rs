@@ -52,7 +52,11 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    pub(crate) fn start(plan: &ServerPlan, guard: &Arc<Guard>, events: &Events) -> io::Result<(Self, ChildStdin, ChildStdout)> {
+    pub(crate) fn start(
+        plan: &ServerPlan,
+        guard: &Arc<Guard>,
+        events: &Events,
+    ) -> io::Result<(Self, ChildStdin, ChildStdout)> {
         let mut command = Command::new(&plan.program);
         command.args(&plan.args).env_clear();
         command.envs(INHERITED.iter().filter_map(|name| std::env::var_os(name).map(|value| (name, value))));
@@ -135,7 +139,8 @@ async fn read_stderr(stderr: ChildStderr, server: String, last: Arc<Mutex<VecDeq
             Ok(_) => {}
         }
         let text = String::from_utf8_lossy(&line);
-        let text: String = text.trim_end().chars().filter(|c| !c.is_control() || *c == '\t').take(LINE_LENGTH).collect();
+        let text: String =
+            text.trim_end().chars().filter(|c| !c.is_control() || *c == '\t').take(LINE_LENGTH).collect();
         if text.is_empty() {
             continue;
         }

@@ -7,14 +7,31 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Event {
-    Ready { server: String, version: &'static str, tools: usize },
+    Ready {
+        server: String,
+        version: &'static str,
+        tools: usize,
+    },
     /// It ended, or could not be started; `retry` tells after how many milliseconds it is started again.
-    Down { server: String, reason: String, retry: u64 },
+    Down {
+        server: String,
+        reason: String,
+        retry: u64,
+    },
     /// A line that a server wrote to its standard error.
-    Stderr { server: String, line: String },
+    Stderr {
+        server: String,
+        line: String,
+    },
     /// A line on a server's standard output that is no message.
-    Stray { server: String, line: String },
-    Warning { server: String, text: String },
+    Stray {
+        server: String,
+        line: String,
+    },
+    Warning {
+        server: String,
+        text: String,
+    },
 }
 
 impl fmt::Display for Event {

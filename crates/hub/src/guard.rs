@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The environment variable that marks our descendants.
-pub const MARK: &str = "RIALTO_GUARD_MARK";
+pub const MARK: &str = "MCP_CHILD_GUARD_MARK";
 
 /// How long a group may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(1);

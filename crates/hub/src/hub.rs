@@ -132,10 +132,9 @@ impl Hub {
                 }
                 return;
             }
-            None => peers.insert(
-                peer.serial,
-                Entry { peer: peer.clone(), profile: profile.clone(), uris: BTreeSet::new() },
-            ),
+            None => {
+                peers.insert(peer.serial, Entry { peer: peer.clone(), profile: profile.clone(), uris: BTreeSet::new() })
+            }
         };
         drop(peers);
         let _ = self.begun.set(Instant::now());
@@ -164,10 +163,8 @@ impl Hub {
         let offers: Vec<_> = self.sources.iter().map(|source| source.offer()).collect();
         let (catalogue, hidden) = Catalogue::build(&self.plan, &offers);
         let catalogue = Arc::new(catalogue);
-        let before = std::mem::replace(
-            &mut *self.catalogue.lock().unwrap_or_else(PoisonError::into_inner),
-            catalogue.clone(),
-        );
+        let before =
+            std::mem::replace(&mut *self.catalogue.lock().unwrap_or_else(PoisonError::into_inner), catalogue.clone());
         let differs = |kind: Kind| told.contains(&kind) || before.section(kind) != catalogue.section(kind);
         let changes = [
             (Change::Tools, differs(Kind::Tools)),
@@ -362,7 +359,11 @@ impl Hub {
         let others_want = {
             let mut peers = self.peers();
             if let Some(entry) = peers.get_mut(&call.peer.serial) {
-                if on { entry.uris.insert(uri.clone()) } else { entry.uris.remove(&uri) };
+                if on {
+                    entry.uris.insert(uri.clone())
+                } else {
+                    entry.uris.remove(&uri)
+                };
             }
             peers.iter().any(|(serial, entry)| *serial != call.peer.serial && entry.uris.contains(&uri))
         };
@@ -399,7 +400,8 @@ impl Hub {
             };
         }
         let place = json::find(object, ["name"]).ok().and_then(|[place]| place);
-        let Some((place, public)) = place.and_then(|place| Some((place.clone(), json::string(&object[place])?.into_owned())))
+        let Some((place, public)) =
+            place.and_then(|place| Some((place.clone(), json::string(&object[place])?.into_owned())))
         else {
             return Answer::Error(Error::invalid_params("`ref` must have a `name` or a `uri`"));
         };
@@ -496,7 +498,11 @@ impl Service for Hub {
     async fn watch(&self, peer: &Arc<Peer>, uris: &[String], on: bool) {
         for uri in uris {
             if let Some(entry) = self.peers().get_mut(&peer.serial) {
-                if on { entry.uris.insert(uri.clone()) } else { entry.uris.remove(uri) };
+                if on {
+                    entry.uris.insert(uri.clone())
+                } else {
+                    entry.uris.remove(uri)
+                };
             }
             let source = self.owner_of(&self.catalogue(), uri).cloned();
             let still_wanted = self.peers().values().any(|entry| entry.uris.contains(uri));

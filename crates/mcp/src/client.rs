@@ -106,7 +106,12 @@ impl Client {
     }
 
     /// Introduces `profile` to the server.
-    pub async fn introduce(&self, profile: &Profile, opening: Opening, patience: Patience) -> Result<Welcome, Unwelcome> {
+    pub async fn introduce(
+        &self,
+        profile: &Profile,
+        opening: Opening,
+        patience: Patience,
+    ) -> Result<Welcome, Unwelcome> {
         let welcome = match opening {
             Opening::Legacy => self.initialize(profile, patience).await?,
             Opening::Modern => self.discover(profile, patience).await?,
@@ -189,7 +194,13 @@ impl Client {
     }
 
     /// Sends a request with params of our own making on behalf of a client. Progress tokens in `params` are replaced.
-    pub async fn request_for(&self, method: &str, params: &[u8], patience: Patience, asker: Asker) -> Result<Response, Fault> {
+    pub async fn request_for(
+        &self,
+        method: &str,
+        params: &[u8],
+        patience: Patience,
+        asker: Asker,
+    ) -> Result<Response, Fault> {
         let token = asker.progress.is_some().then(|| progress_token(params)).flatten();
         self.pending
             .request(patience, asker, |out, id| {
@@ -296,11 +307,7 @@ impl Client {
     }
 }
 
-fn welcome(
-    version: Version,
-    result: &Bytes,
-    info: impl FnOnce(&[u8]) -> Option<&[u8]>,
-) -> Result<Welcome, Unwelcome> {
+fn welcome(version: Version, result: &Bytes, info: impl FnOnce(&[u8]) -> Option<&[u8]>) -> Result<Welcome, Unwelcome> {
     let capabilities = json::get(result, "capabilities").filter(|value| value.first() == Some(&b'{'));
     Ok(Welcome {
         version,

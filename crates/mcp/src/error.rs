@@ -108,7 +108,8 @@ impl Kind {
         let early = version <= Version::V2025_06_18;
         let modern = version.is_modern();
         // The three columns of the table: up to 2025-06-18, 2025-11-25, 2026-07-28.
-        let by_age = |first, second, third| if early { first } else { Form::Error(if modern { third } else { second }) };
+        let by_age =
+            |first, second, third| if early { first } else { Form::Error(if modern { third } else { second }) };
         match self {
             Kind::ParseError => Form::Error(-32700),
             Kind::InvalidRequest | Kind::ShuttingDown => Form::Error(-32600),

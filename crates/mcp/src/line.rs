@@ -69,7 +69,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     fn take(&mut self) -> Option<Line> {
         loop {
             if self.at_start {
-                let may_be_mark = BYTE_ORDER_MARK.starts_with(&self.buffer) && self.buffer.len() < BYTE_ORDER_MARK.len();
+                let may_be_mark =
+                    BYTE_ORDER_MARK.starts_with(&self.buffer) && self.buffer.len() < BYTE_ORDER_MARK.len();
                 if may_be_mark && !self.at_end {
                     return None;
                 }

@@ -122,8 +122,7 @@ impl Notification {
     /// Writes the message with `edits`, counted from the start of the params (which must be there if there are any).
     pub fn write(&self, out: &mut Vec<u8>, edits: &[Edit<'_>]) {
         let start = self.params.as_ref().map_or(0, |place| place.start);
-        let moved: Vec<_> =
-            edits.iter().map(|(place, with)| (place.start + start..place.end + start, *with)).collect();
+        let moved: Vec<_> = edits.iter().map(|(place, with)| (place.start + start..place.end + start, *with)).collect();
         json::splice(out, &self.text, &moved);
     }
 }

@@ -175,7 +175,8 @@ mod tests {
         let mut writers = tokio::task::JoinSet::new();
         for number in 0..100 {
             let outlet = outlet.clone();
-            writers.spawn(async move { outlet.send(|out| out.extend_from_slice(format!("{number}").as_bytes())).await });
+            writers
+                .spawn(async move { outlet.send(|out| out.extend_from_slice(format!("{number}").as_bytes())).await });
         }
         assert!(timeout(Duration::from_millis(30), writers.join_next()).await.is_err(), "writers must wait");
         assert_eq!(drain.take(Vec::new()).await.unwrap().len(), HIGH_WATER + 1);

@@ -59,10 +59,14 @@ impl Profile {
         let raw = &meta_object[version?];
         let requested = json::string(raw).unwrap_or_default();
         if Version::parse(&requested).is_none_or(|version| !version.is_modern()) {
-            let modern: Vec<_> = Version::ALL.iter().filter(|version| version.is_modern()).map(|v| v.as_str()).collect();
-            return Some(Err(Error::new(Kind::UnsupportedVersion, format!("Unsupported protocol version: {requested}"))
-                .with("supported", modern)
-                .with("requested", requested.as_ref())));
+            let modern: Vec<_> =
+                Version::ALL.iter().filter(|version| version.is_modern()).map(|v| v.as_str()).collect();
+            return Some(Err(Error::new(
+                Kind::UnsupportedVersion,
+                format!("Unsupported protocol version: {requested}"),
+            )
+            .with("supported", modern)
+            .with("requested", requested.as_ref())));
         }
         let Some(capabilities) = capabilities.filter(|place| meta_object[place.start] == b'{') else {
             return Some(Err(Error::invalid_params(format!("`_meta` must have `{}`", meta::CLIENT_CAPABILITIES))));
@@ -244,8 +248,7 @@ impl Peer {
 
     /// Asks the client something on the server's own account.
     pub async fn ask(&self, method: &str, params: &[u8]) -> Result<Response, Fault> {
-        let write =
-            |out: &mut Vec<u8>, id: u64| message::write_request(out, id.to_string().as_bytes(), method, params);
+        let write = |out: &mut Vec<u8>, id: u64| message::write_request(out, id.to_string().as_bytes(), method, params);
         self.pending.request(ASK_PATIENCE, Asker::default(), write).await
     }
 

@@ -248,7 +248,8 @@ mod tests {
         let (first, second) = (ask(&pending), ask(&pending));
         sent(&mut drain).await;
         for id in ["\"2\"", "1"] {
-            let Message::Response(response) = message(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)) else {
+            let Message::Response(response) = message(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#))
+            else {
                 panic!("must be a response")
             };
             assert!(pending.answer(response.clone()));
@@ -272,7 +273,8 @@ mod tests {
         let (pending, mut drain) = setup();
         let asked = ask(&pending);
         sent(&mut drain).await;
-        let note = message(r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}"#);
+        let note =
+            message(r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}"#);
         let Message::Notification(note) = note else { panic!("must be a notification") };
         for _ in 0..5 {
             tokio::time::sleep(Duration::from_secs(8)).await;

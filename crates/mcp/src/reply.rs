@@ -87,7 +87,8 @@ pub(crate) fn write_error(out: &mut Vec<u8>, id: Option<&Id>, error: &Error, met
 /// Adds what the stateless era requires of every result and this one lacks; `None` if it lacks nothing.
 fn complete(result: &[u8], method: &str, info: &[u8]) -> Option<Vec<u8>> {
     let [kind, ttl, scope, meta_place] = json::find(result, ["resultType", "ttlMs", "cacheScope", "_meta"]).ok()?;
-    let is_complete = kind.as_ref().is_none_or(|place| json::string(&result[place.clone()]).as_deref() == Some("complete"));
+    let is_complete =
+        kind.as_ref().is_none_or(|place| json::string(&result[place.clone()]).as_deref() == Some("complete"));
     let mut members = Vec::new();
     let mut add = |member: &str| {
         if !members.is_empty() {

@@ -38,7 +38,8 @@ const STORM_BURST: u32 = 128;
 const STORM_DELAY: Duration = Duration::from_millis(10);
 
 /// Methods that exist only with a handshake.
-const LEGACY_ONLY: [&str; 5] = ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
+const LEGACY_ONLY: [&str; 5] =
+    ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
 
 /// Methods that exist only without one.
 const MODERN_ONLY: [&str; 2] = ["server/discover", "subscriptions/listen"];

@@ -60,7 +60,7 @@ pub(crate) enum Command {
     Paths(paths::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
-    #[command(hide = true, name = "__guard")]
+    #[command(hide = true, name = crate::commands::guard::NAME)]
     Guard(guard::Arguments),
 }
 

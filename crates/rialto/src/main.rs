@@ -5,6 +5,7 @@ mod cli;
 mod commands;
 mod config;
 mod environment;
+mod example;
 mod exit;
 mod failure;
 mod output;

@@ -18,7 +18,8 @@ fn picture(line: &[u8]) -> String {
             }
             Ok(Message::Notification(note)) => format!("notification {}", note.method()),
             Ok(Message::Response(response)) => {
-                let id = response.id.as_ref().map_or("-".into(), |id| String::from_utf8_lossy(id.as_json()).into_owned());
+                let id =
+                    response.id.as_ref().map_or("-".into(), |id| String::from_utf8_lossy(id.as_json()).into_owned());
                 format!("{} {id}", if response.result().is_some() { "result" } else { "error" })
             }
             Err(malformed) => {
@@ -72,7 +73,10 @@ fn reads_and_names() {
         (r#"{"jsonrpc":"2.0","id":1}"#, "Envelope 1"),
         ("[]", "Envelope -"),
         ("[1,2]", "Envelope - | Envelope -"),
-        (r#"[{"jsonrpc":"2.0","id":1,"method":"m"},7,{"jsonrpc":"2.0","method":"n"}]"#, "request 1 m {} | Envelope - | notification n"),
+        (
+            r#"[{"jsonrpc":"2.0","id":1,"method":"m"},7,{"jsonrpc":"2.0","method":"n"}]"#,
+            "request 1 m {} | Envelope - | notification n",
+        ),
         (r#"[{"jsonrpc":"2.0","id":1,"method":"m"},"#, "Syntax -"),
     ];
     for (line, expected) in cases {
@@ -103,7 +107,9 @@ fn problems_of_responses_are_told_apart() {
 
 #[test]
 fn a_result_can_be_exchanged_wherever_it_stands() {
-    for text in [r#"{"jsonrpc":"2.0","id":1,"result":{"a":1},"x":2}"#, r#"{"result":{"a":1},"jsonrpc":"2.0","x":2,"id":1}"#] {
+    for text in
+        [r#"{"jsonrpc":"2.0","id":1,"result":{"a":1},"x":2}"#, r#"{"result":{"a":1},"jsonrpc":"2.0","x":2,"id":1}"#]
+    {
         let Incoming::Single(Ok(Message::Response(response))) = parse(Bytes::from_static(text.as_bytes())) else {
             panic!("must be a response")
         };
@@ -119,12 +125,19 @@ fn a_result_can_be_exchanged_wherever_it_stands() {
 /// Members of an envelope in any order, with unknown ones between and white space around.
 fn any_request() -> impl Strategy<Value = (String, String)> {
     let space = prop::sample::select(vec!["", " ", "\t", "  "]);
-    let number = prop_oneof![Just("1.50".to_owned()), Just("0.30".into()), Just("1E+2".into()), any::<i64>().prop_map(|n| n.to_string())];
-    let params = number.prop_map(|number| format!("\"params\":{{\"n\":{number},\"z\":1,\"a\":{{\"deep\":[{number}]}}}}"));
+    let number = prop_oneof![
+        Just("1.50".to_owned()),
+        Just("0.30".into()),
+        Just("1E+2".into()),
+        any::<i64>().prop_map(|n| n.to_string())
+    ];
+    let params =
+        number.prop_map(|number| format!("\"params\":{{\"n\":{number},\"z\":1,\"a\":{{\"deep\":[{number}]}}}}"));
     let id = prop_oneof![any::<i64>().prop_map(|n| n.to_string()), "[a-z]{0,6}".prop_map(|t| format!("\"{t}\""))];
     let unknown = "[a-z]{7,9}".prop_map(|key| format!("\"{key}\":[null,\"\\u00e9\"]"));
     (id, params, unknown, space, any::<u64>()).prop_map(|(id, params, unknown, space, seed)| {
-        let mut members = [format!("\"id\":{space}{id}"), params, unknown, "\"jsonrpc\":\"2.0\"".into(), "\"method\":\"x/y\"".into()];
+        let mut members =
+            [format!("\"id\":{space}{id}"), params, unknown, "\"jsonrpc\":\"2.0\"".into(), "\"method\":\"x/y\"".into()];
         let count = members.len();
         let mut seed = seed;
         for place in (1..count).rev() {

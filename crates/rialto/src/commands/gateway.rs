@@ -1,11 +1,18 @@
 //! `rialto gateway`: many MCP servers behind one endpoint.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use clap::Args;
+use rialto_hub::Hub;
+use rialto_hub::event::{Event, Events};
+use rialto_hub::guard::Guard;
 use rialto_hub::plan::{EraChoice, Plan, Prefix};
+use rialto_mcp::server::serve;
+use rialto_mcp::stdio;
+use tokio::signal::unix::{SignalKind, signal};
 
-use crate::commands::{current_directory, not_wired, wait_for};
+use crate::commands::{current_directory, guard, wait_for};
 use crate::config::planning;
 use crate::config::problem::Report;
 use crate::config::settings::{GRACE_MILLISECONDS, Layer, Origin, SECONDS, Traced};
@@ -94,12 +101,41 @@ pub(crate) fn run(arguments: Arguments, environment: &Environment, talk: &Talk) 
     let plan = make_plan(arguments, environment, talk)?;
     let names: Vec<&str> = plan.servers.iter().map(|server| server.name.as_str()).collect();
     talk.verbose(&format!("servers: {}", names.join(", ")));
-    wait_for(gateway_stdio(plan, talk))
+    wait_for(gateway_stdio(plan, *talk))
 }
 
 /// Serves one MCP host on standard input and output until it goes away.
-pub(crate) async fn gateway_stdio(_plan: Plan, _talk: &Talk) -> Result<(), Failure> {
-    Err(not_wired("rialto gateway --stdio"))
+async fn gateway_stdio(plan: Plan, talk: Talk) -> Outcome {
+    let program = std::env::current_exe();
+    let guard = program.and_then(|program| Guard::new(program, guard::NAME));
+    let guard = guard.map_err(|error| Failure::unexpected("cannot watch over child processes").because(&error))?;
+    let hub = Hub::start(plan, guard, Events::new(move |event| tell(&talk, &event)));
+    let mut terminate = signal(SignalKind::terminate()).map_err(|error| no_signals(&error))?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| no_signals(&error))?;
+    let served = tokio::select! {
+        served = serve(hub.clone(), stdio::input(), stdio::output()) => served,
+        _ = terminate.recv() => Ok(()),
+        _ = interrupt.recv() => Ok(()),
+    };
+    hub.stop().await;
+    match served {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::unexpected("the connection to the MCP host failed").because(&error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn no_signals(error: &std::io::Error) -> Failure {
+    Failure::unexpected("cannot listen for signals").because(error)
+}
+
+fn tell(talk: &Talk, event: &Event) {
+    match event {
+        Event::Ready { .. } => talk.verbose(&event.to_string()),
+        Event::Stderr { .. } => talk.info(&event.to_string()),
+        _ => talk.warn(&event.to_string()),
+    }
 }
 
 fn make_plan(arguments: Arguments, environment: &Environment, talk: &Talk) -> Result<Plan, Failure> {

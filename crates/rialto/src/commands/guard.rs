@@ -1,19 +1,17 @@
-//! `rialto __guard`: runs beside a child process and ends it when its parent is gone. Hidden: only rialto starts it.
-
-use std::ffi::OsString;
+//! `rialto __guard`: ends our child processes when we are gone. Hidden: only rialto starts it.
 
 use clap::Args;
 
-use crate::commands::not_wired;
 use crate::failure::Outcome;
 
-/// Watch over a child process
-#[derive(Debug, Args)]
-pub(crate) struct Arguments {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    command: Vec<OsString>,
-}
+/// The name under which rialto starts itself as a guard.
+pub(crate) const NAME: &str = "__guard";
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
-    Err(not_wired("rialto __guard").cause(format!("{} arguments given", arguments.command.len())))
+/// Watch over child processes
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {}
+
+pub(crate) fn run() -> Outcome {
+    rialto_hub::guard::run(std::io::stdin().lock());
+    Ok(())
 }

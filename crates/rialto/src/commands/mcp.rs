@@ -1,10 +1,14 @@
 //! `rialto mcp`: the built-in MCP servers, over standard input and output.
 
-use clap::{Args, Subcommand};
+use std::sync::Arc;
 
-use crate::commands::not_wired;
-use crate::failure::Outcome;
-use crate::talk::Talk;
+use clap::{Args, Subcommand};
+use rialto_mcp::server::serve;
+use rialto_mcp::stdio;
+
+use crate::commands::wait_for;
+use crate::example::Example;
+use crate::failure::{Failure, Outcome};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -34,13 +38,17 @@ enum Server {
     Example,
 }
 
-pub(crate) fn run(arguments: &Arguments, talk: &Talk) -> Outcome {
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
     match arguments.server {
-        Server::Example => example(talk),
+        Server::Example => example(),
     }
 }
 
 /// Serves the example tools until standard input ends.
-fn example(_talk: &Talk) -> Outcome {
-    Err(not_wired("rialto mcp example"))
+fn example() -> Outcome {
+    wait_for(async {
+        serve(Arc::new(Example), stdio::input(), stdio::output())
+            .await
+            .map_err(|error| Failure::unexpected("the connection to the MCP host failed").because(&error))
+    })
 }

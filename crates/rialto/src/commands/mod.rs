@@ -23,13 +23,13 @@ pub(crate) fn run(command: Option<Command>, environment: &Environment, talk: &Ta
     match command {
         None => overview::run(talk),
         Some(Command::Gateway(arguments)) => gateway::run(arguments, environment, talk),
-        Some(Command::Mcp(arguments)) => mcp::run(&arguments, talk),
-        Some(Command::Demo(arguments)) => demo::run(&arguments, talk),
+        Some(Command::Mcp(arguments)) => mcp::run(&arguments),
+        Some(Command::Demo(_)) => demo::run(talk),
         Some(Command::Config(arguments)) => config::run(arguments, environment, talk),
         Some(Command::Paths(_)) => paths::run(environment, talk),
         Some(Command::Completions(arguments)) => completions::run(&arguments),
         Some(Command::Man(arguments)) => man::run(&arguments, talk),
-        Some(Command::Guard(arguments)) => guard::run(&arguments),
+        Some(Command::Guard(_)) => guard::run(),
     }
 }
 
@@ -39,14 +39,12 @@ fn wait_for(outcome: impl Future<Output = Outcome>) -> Outcome {
         .enable_all()
         .build()
         .map_err(|error| Failure::unexpected("cannot start the runtime").because(&error))?;
-    runtime.block_on(outcome)
+    let outcome = runtime.block_on(outcome);
+    // A thread that reads from a terminal cannot be ended; the process need not wait for it.
+    runtime.shutdown_background();
+    outcome
 }
 
 fn current_directory() -> Result<PathBuf, Failure> {
     std::env::current_dir().map_err(|error| Failure::unexpected("cannot find the current directory").because(&error))
-}
-
-/// For a command whose definition is here before its work.
-fn not_wired(command: &str) -> Failure {
-    Failure::unexpected(format!("`{command}` is not wired yet")).code("not_wired")
 }
