@@ -140,7 +140,7 @@ impl Stage {
             "end",
             "that was all; now with your own servers: rialto gateway --stdio --help",
             Instant::now(),
-            Value::Null,
+            &Value::Null,
         )
     }
 
@@ -153,7 +153,7 @@ impl Stage {
             "call",
             &format!("{tool} {arguments} {verdict}: {text}"),
             begun,
-            json!({ "tool": tool, "result": result }),
+            &json!({ "tool": tool, "result": result }),
         )
     }
 
