@@ -114,7 +114,9 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             self.searched = 0;
             return None;
         }
-        if self.buffer.len() <= self.limit {
+        // A carriage return at the end may belong to the line break that is still to come.
+        let length = self.buffer.len() - usize::from(self.buffer.last() == Some(&b'\r'));
+        if length <= self.limit {
             return None;
         }
         let beginning = beginning(&self.buffer);
@@ -190,6 +192,7 @@ mod tests {
             ("123456789\nok\n", &["too long: 123456789", "ok"]),
             ("12345678\nok\n", &["12345678", "ok"]),
             ("ok\n123456789", &["ok", "too long: 123456789"]),
+            ("12345678\r\nok\n", &["12345678", "ok"]),
         ];
         for (input, expected) in cases {
             assert_eq!(read_all([input.as_bytes().to_vec()], 8), *expected, "{input:?} at once");
