@@ -17,6 +17,8 @@ impl Process {
     pub fn start(command: &[String]) -> io::Result<Self> {
         let mut child = Command::new(&command[0])
             .args(&command[1..])
+            // It is ours alone; Rialto warns about variables with its prefix that it does not know.
+            .env_remove("RIALTO_PEERS")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
