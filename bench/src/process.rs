@@ -1,0 +1,78 @@
+//! A subject as a child process: its pipes, its CPU time and its memory.
+
+use std::{
+    fs, io,
+    io::{Read, Write},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    time::Duration,
+};
+
+pub struct Process {
+    child: Child,
+    pub stdin: ChildStdin,
+    pub stdout: ChildStdout,
+}
+
+impl Process {
+    pub fn start(command: &[String]) -> io::Result<Self> {
+        let mut child = Command::new(&command[0])
+            .args(&command[1..])
+            // It is ours alone; Rialto warns about variables with its prefix that it does not know.
+            .env_remove("RIALTO_PEERS")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let pipes = child.stdin.take().zip(child.stdout.take());
+        let (stdin, stdout) = pipes.ok_or_else(|| io::Error::other("the child has no pipes"))?;
+        Ok(Self { child, stdin, stdout })
+    }
+
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stdin.write_all(bytes)
+    }
+
+    /// Reads what is there; the end of the stream is an error, because a subject must not end by itself.
+    pub fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.stdout.read(buffer)? {
+            0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the subject closed its output")),
+            read => Ok(read),
+        }
+    }
+
+    /// CPU time of this process alone, all threads, without its children.
+    ///
+    /// The scheduler counts it in nanoseconds per thread; where the kernel does not say, the clock ticks of 10 ms remain.
+    pub fn cpu(&self) -> io::Result<Duration> {
+        let pid = self.child.id();
+        let mut nanoseconds = 0;
+        for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+            let Ok(line) = fs::read_to_string(task?.path().join("schedstat")) else { return self.cpu_ticks() };
+            nanoseconds += line.split(' ').next().and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
+        }
+        Ok(Duration::from_nanos(nanoseconds))
+    }
+
+    fn cpu_ticks(&self) -> io::Result<Duration> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        // The name in parentheses may hold spaces; utime and stime are the 12th and 13th field after it.
+        let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ').skip(11).take(2);
+        let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
+        Ok(Duration::from_millis(ticks * 10))
+    }
+
+    /// Resident memory in KiB.
+    pub fn resident(&self) -> io::Result<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let number = line.and_then(|line| line.trim().split(' ').next()?.parse().ok());
+        number.ok_or_else(|| io::Error::other("no VmRSS in /proc"))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,94 @@
+//! What is measured: our server and gateway, and their counterparts built from the official SDKs.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use crate::Failure;
+
+/// How many calls a measurement takes: enough for a stable figure, few enough that slow subjects end today.
+#[derive(Clone, Copy)]
+pub enum Speed {
+    Native,
+    Node,
+    Python,
+}
+
+#[derive(Clone)]
+pub struct Subject {
+    pub name: &'static str,
+    pub command: Vec<String>,
+    pub speed: Speed,
+    /// The file whose absence means that the subject is not installed.
+    pub needs: PathBuf,
+}
+
+pub const OUR_SERVER: &str = "rialto mcp example";
+pub const OUR_GATEWAY: &str = "rialto gateway → rmcp echo";
+pub const OUR_BOTH: &str = "rialto gateway → rialto mcp example";
+pub const RMCP_PIPES: &str = "rmcp 3.8.0, stdio_pipes()";
+pub const RMCP_PROXIES: [&str; 2] = ["typed rmcp proxy, 1 thread → rmcp echo", "typed rmcp proxy, threads → rmcp echo"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Builds the product as it is released and says where the binary is.
+pub fn build_rialto() -> Result<PathBuf, Failure> {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let manifest = root().join("Cargo.toml");
+    let built = Command::new(&cargo)
+        .args(["build", "--release", "--quiet", "--package", "rialto", "--manifest-path"])
+        .arg(&manifest)
+        .status()?;
+    if !built.success() {
+        return Err("rialto does not build".into());
+    }
+    let metadata = Command::new(&cargo)
+        .args(["metadata", "--format-version", "1", "--no-deps", "--manifest-path"])
+        .arg(&manifest)
+        .stderr(Stdio::inherit())
+        .output()?;
+    let metadata: serde_json::Value = serde_json::from_slice(&metadata.stdout)?;
+    let target = metadata["target_directory"].as_str().ok_or("cargo metadata names no target directory")?;
+    Ok(Path::new(target).join("release/rialto"))
+}
+
+/// Where `interop/setup` installs the peers.
+fn peers() -> PathBuf {
+    let home = || PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(".cache");
+    let cache = || env::var_os("XDG_CACHE_HOME").map_or_else(home, PathBuf::from);
+    env::var_os("RIALTO_PEERS").map_or_else(|| cache().join("rialto-peers"), PathBuf::from)
+}
+
+pub fn all(rialto: &Path) -> Vec<Subject> {
+    let peers = peers();
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let own = text(rialto);
+    let rmcp = |name: &str| peers.join("rmcp/target/release").join(name);
+    let node = |script: &str| peers.join("node").join(script);
+    let python = peers.join("python/venv/bin/python");
+    let echo = text(&rmcp("echo"));
+    let words = |words: &[&str]| -> Vec<String> { words.iter().map(|&word| word.into()).collect() };
+    let subject =
+        |name, speed, needs: &Path, command: Vec<String>| Subject { name, command, speed, needs: needs.to_owned() };
+    let native = |name, needs: &Path, command: &[&str]| subject(name, Speed::Native, needs, words(command));
+    let script =
+        |name, speed, program: &str, script: &Path| subject(name, speed, script, words(&[program, &text(script)]));
+    let gateway = [own.as_str(), "gateway", "--stdio", "--prefix", "never", "--"];
+    let proxy = text(&rmcp("proxy"));
+    vec![
+        native(OUR_SERVER, rialto, &[&own, "mcp", "example"]),
+        native(RMCP_PIPES, &rmcp("echo"), &[&echo]),
+        native("rmcp 3.8.0, stdio()", &rmcp("echo"), &[&echo, "--blocking-stdio"]),
+        script("TypeScript SDK 1.32.2", Speed::Node, "node", &node("echo-v1.mjs")),
+        script("TypeScript SDK 2.4.0", Speed::Node, "node", &node("echo-v2.mjs")),
+        script("Python SDK 2.3.0", Speed::Python, &text(&python), &peers.join("python/echo.py")),
+        native(OUR_GATEWAY, &rmcp("echo"), &[&gateway[..], &[&echo]].concat()),
+        native(RMCP_PROXIES[0], &rmcp("proxy"), &[&proxy, "--", &echo]),
+        native(RMCP_PROXIES[1], &rmcp("proxy"), &[&proxy, "--threads", "--", &echo]),
+        native(OUR_BOTH, rialto, &[&gateway[..], &[&own, "mcp", "example"]].concat()),
+    ]
+}

@@ -1,0 +1,162 @@
+//! Where the peers are, and how each is started.
+
+use std::{
+    env, fs,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
+
+/// A client that prints a report, and the era it speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Client {
+    PythonLegacy,
+    PythonModern,
+    TypeScript1,
+    TypeScript2Legacy,
+    TypeScript2Modern,
+    RustLegacy,
+    RustModern,
+}
+
+impl Client {
+    /// The revision this client negotiates with a server that knows all of them.
+    pub(crate) fn version(self) -> &'static str {
+        match self {
+            Self::PythonModern | Self::TypeScript2Modern | Self::RustModern => "2026-07-28",
+            _ => "2025-11-25",
+        }
+    }
+}
+
+/// A server with one of everything.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Server {
+    Python,
+    TypeScript1,
+    TypeScript2,
+    Rust,
+}
+
+/// Owned copies of the parts of a command line.
+pub(crate) fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
+}
+
+/// The directory into which `interop/setup` installed the peers.
+#[derive(Clone, Debug)]
+pub(crate) struct Peers(PathBuf);
+
+impl Peers {
+    /// The installed peers. When they are missing, says once what and how to get it; fails where tests must not be
+    /// skipped.
+    pub(crate) fn installed() -> Option<Self> {
+        static PEERS: OnceLock<Result<Peers, String>> = OnceLock::new();
+        let peers = PEERS.get_or_init(|| {
+            let found = Self::find();
+            if let Err(missing) = &found {
+                // Written past the test harness, which would hide the message of a test that passes.
+                let _ = writeln!(io::stderr(), "interop tests skipped: {missing}");
+            }
+            found
+        });
+        match peers {
+            Ok(peers) => Some(peers.clone()),
+            Err(missing) => {
+                assert!(env::var("CI").as_deref() != Ok("true"), "interop peers are required in CI: {missing}");
+                None
+            }
+        }
+    }
+
+    fn find() -> Result<Self, String> {
+        let cache = || {
+            let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+            cache.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache")))
+        };
+        let named = env::var_os("RIALTO_PEERS").map(PathBuf::from);
+        let Some(root) = named.or_else(|| Some(cache()?.join("rialto-peers"))) else {
+            return Err("neither RIALTO_PEERS nor HOME is set".into());
+        };
+        let peers = Self(root);
+        let mut problems: Vec<String> = Vec::new();
+        for part in [
+            "python/venv/bin/python",
+            "node/node_modules/@modelcontextprotocol/sdk/package.json",
+            "node/node_modules/@modelcontextprotocol/client/package.json",
+            "node/node_modules/@modelcontextprotocol/server/package.json",
+            "node/node_modules/.bin/mcp-inspector",
+            "rmcp/target/release/client",
+            "rmcp/target/release/server",
+        ] {
+            if !peers.0.join(part).exists() {
+                problems.push(format!("  missing {}", peers.path(part)));
+            }
+        }
+        if problems.is_empty() {
+            let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop");
+            for part in ["surface.json", "node", "python", "rmcp"] {
+                peers.outdated(&tree, Path::new(part), &mut problems);
+            }
+        }
+        if problems.is_empty() {
+            return Ok(peers);
+        }
+        Err(format!("{}\nhint: run `interop/setup` to install the peers", problems.join("\n").trim_start()))
+    }
+
+    /// Notes the sources that changed since the peers were installed.
+    fn outdated(&self, tree: &Path, part: &Path, problems: &mut Vec<String>) {
+        let source = tree.join(part);
+        if source.is_dir() {
+            let hidden = ["node_modules", "target", "venv", "__pycache__", ".gitignore"];
+            let entries = fs::read_dir(&source).into_iter().flatten().flatten().map(|entry| entry.file_name());
+            for name in entries.filter(|name| hidden.iter().all(|hidden| name != hidden)) {
+                self.outdated(tree, &part.join(name), problems);
+            }
+        } else if fs::read(&source).ok() != fs::read(self.0.join(part)).ok() {
+            problems.push(format!("  outdated {}", self.path(part)));
+        }
+    }
+
+    fn path(&self, part: impl AsRef<Path>) -> String {
+        self.0.join(part).to_string_lossy().into_owned()
+    }
+
+    /// The command of a client that talks to the given server.
+    pub(crate) fn client(&self, client: Client, options: &[&str], server: &[String]) -> Vec<String> {
+        let mut command = match client {
+            Client::PythonLegacy | Client::PythonModern => self.python("client.py"),
+            Client::TypeScript1 => self.node("client-v1.mjs"),
+            Client::TypeScript2Legacy | Client::TypeScript2Modern => self.node("client-v2.mjs"),
+            Client::RustLegacy | Client::RustModern => vec![self.path("rmcp/target/release/client")],
+        };
+        let era = if client.version() == "2026-07-28" { "modern" } else { "legacy" };
+        command.extend(words(&["--era", era]));
+        command.extend(words(options));
+        command.push("--".into());
+        command.extend_from_slice(server);
+        command
+    }
+
+    pub(crate) fn server(&self, server: Server) -> Vec<String> {
+        match server {
+            Server::Python => self.python("server.py"),
+            Server::TypeScript1 => self.node("server-v1.mjs"),
+            Server::TypeScript2 => self.node("server-v2.mjs"),
+            Server::Rust => vec![self.path("rmcp/target/release/server")],
+        }
+    }
+
+    pub(crate) fn inspector(&self) -> Vec<String> {
+        [self.node("node_modules/.bin/mcp-inspector"), words(&["--cli"])].concat()
+    }
+
+    fn python(&self, script: &str) -> Vec<String> {
+        vec![self.path("python/venv/bin/python"), self.path(Path::new("python").join(script))]
+    }
+
+    fn node(&self, script: &str) -> Vec<String> {
+        vec!["node".into(), self.path(Path::new("node").join(script))]
+    }
+}
