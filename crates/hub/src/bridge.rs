@@ -67,8 +67,8 @@ impl Drop for Running {
 /// Passes a call on over `link`, with `edits` in its params, and brings back the answer.
 pub(crate) async fn forward(hub: &Hub, link: &Arc<Link>, call: Call, edits: &[Edit<'_>]) -> Answer {
     match (call.version().is_modern(), link.is_modern()) {
-        (false, true) => to_modern(link, &call, edits).await,
-        (true, false) => to_legacy(hub, link, call, edits).await,
+        (false, true) => Box::pin(to_modern(link, &call, edits)).await,
+        (true, false) => Box::pin(to_legacy(hub, link, call, edits)).await,
         _ => {
             let _entered = link.enter(&call, None);
             let patience = link.source.patience();

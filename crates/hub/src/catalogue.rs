@@ -107,7 +107,8 @@ pub struct Section {
 /// All four lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalogue {
-    sections: HashMap<Kind, Section>,
+    /// In the order of [`Kind::ALL`].
+    sections: [Section; 4],
 }
 
 /// An item that could not be offered, and why; for the person who runs the hub.
@@ -121,13 +122,12 @@ impl Catalogue {
     /// Merges what the servers offer; `offers` is in the order of the plan.
     pub fn build(plan: &Plan, offers: &[Option<Offer>]) -> (Self, Vec<Hidden>) {
         let mut hidden = Vec::new();
-        let sections = Kind::ALL.into_iter().map(|kind| (kind, build(kind, plan, offers, &mut hidden))).collect();
+        let sections = Kind::ALL.map(|kind| build(kind, plan, offers, &mut hidden));
         (Self { sections }, hidden)
     }
 
     pub fn section(&self, kind: Kind) -> &Section {
-        static EMPTY: std::sync::LazyLock<Section> = std::sync::LazyLock::new(Section::default);
-        self.sections.get(&kind).unwrap_or(&EMPTY)
+        &self.sections[kind as usize]
     }
 
     /// Finds the server for a resource: one that lists it, else one with a template that fits.

@@ -296,12 +296,8 @@ impl Hub {
         }
     }
 
-    /// Finds the server behind a public name. A name that is not known yet may belong to a server that is starting.
-    async fn route(&self, kind: Kind, public: &str) -> Option<Route> {
-        let find = || self.catalogue().section(kind).route(public).cloned();
-        if let Some(route) = find() {
-            return Some(route);
-        }
+    /// Finds the server behind a name that is not known yet: it may belong to a server that is still starting.
+    async fn late_route(&self, kind: Kind, public: &str) -> Option<Route> {
         let named = self.sources.iter().find(|source| public.starts_with(&name::public(&source.plan.name, "")));
         match named {
             Some(source) if source.offer().is_none() => {
@@ -309,7 +305,8 @@ impl Hub {
             }
             _ => self.wait_started().await,
         }
-        find().or_else(|| self.transparent().map(|only| Route { source: only.index, name: public.into() }))
+        let found = self.catalogue().section(kind).route(public).cloned();
+        found.or_else(|| self.transparent().map(|only| Route { source: only.index, name: public.into() }))
     }
 
     async fn by_name(&self, kind: Kind, call: Call) -> Answer {
@@ -321,7 +318,16 @@ impl Hub {
         let Some(public) = json::string(&call.params()[place.clone()]) else {
             return Answer::Error(Error::invalid_params("`name` must be a string"));
         };
-        let Some(route) = self.route(kind, &public).await else {
+        let catalogue = self.catalogue();
+        let late;
+        let route = match catalogue.section(kind).route(&public) {
+            Some(route) => Some(route),
+            None => {
+                late = Box::pin(self.late_route(kind, &public)).await;
+                late.as_ref()
+            }
+        };
+        let Some(route) = route else {
             let (kind, what) = match kind {
                 Kind::Prompts => (error::Kind::PromptNotFound, "prompt"),
                 _ => (error::Kind::ToolNotFound, "tool"),
@@ -405,7 +411,7 @@ impl Hub {
         else {
             return Answer::Error(Error::invalid_params("`ref` must have a `name` or a `uri`"));
         };
-        let Some(route) = self.route(Kind::Prompts, &public).await else {
+        let Some(route) = self.late_route(Kind::Prompts, &public).await else {
             let error = Error::new(error::Kind::PromptNotFound, format!("Unknown prompt: {public}"));
             return Answer::Error(error.with("name", public));
         };
@@ -436,10 +442,29 @@ impl Hub {
         Answer::empty()
     }
 
+    async fn other_request(&self, call: Call) -> Answer {
+        if let Some(kind) = Kind::of_method(call.method()) {
+            return self.list(kind, &call).await;
+        }
+        match call.method() {
+            "prompts/get" => self.by_name(Kind::Prompts, call).await,
+            "resources/read" | "resources/subscribe" | "resources/unsubscribe" => self.by_uri(call).await,
+            "completion/complete" => self.complete(call).await,
+            "logging/setLevel" => self.set_level(call).await,
+            // What no version of the protocol knows can be passed on only where there is no choice.
+            _ if self.sources.len() == 1 => self.pass(0, call, &[]).await,
+            method => Answer::Error(Error::method_not_found(method)),
+        }
+    }
+
     /// Passes a call on to one server.
     async fn pass(&self, source: usize, call: Call, edits: &[Edit<'_>]) -> Answer {
         let source = &self.sources[source];
-        match source.link().await {
+        let link = match source.ready() {
+            Some(link) => Ok(link),
+            None => Box::pin(source.link()).await,
+        };
+        match link {
             Ok(link) => bridge::forward(self, &link, call, edits).await,
             Err(reason) => {
                 let fault = rialto_mcp::pending::Fault::Closed(reason);
@@ -468,18 +493,10 @@ impl Service for Hub {
 
     async fn request(&self, call: Call) -> Answer {
         self.greet(&call.peer, &call.profile);
-        if let Some(kind) = Kind::of_method(call.method()) {
-            return self.list(kind, &call).await;
-        }
+        // Tool calls are what a gateway does all day; the others are boxed so that their state does not weigh on these.
         match call.method() {
             "tools/call" => self.by_name(Kind::Tools, call).await,
-            "prompts/get" => self.by_name(Kind::Prompts, call).await,
-            "resources/read" | "resources/subscribe" | "resources/unsubscribe" => self.by_uri(call).await,
-            "completion/complete" => self.complete(call).await,
-            "logging/setLevel" => self.set_level(call).await,
-            // What no version of the protocol knows can be passed on only where there is no choice.
-            _ if self.sources.len() == 1 => self.pass(0, call, &[]).await,
-            method => Answer::Error(Error::method_not_found(method)),
+            _ => Box::pin(self.other_request(call)).await,
         }
     }
 

@@ -258,12 +258,13 @@ fn number_end(text: &[u8], mut at: usize) -> Result<usize, Flaw> {
 pub struct Member<'a> {
     pub key: &'a [u8],
     pub value: Range<usize>,
+    has_escape: bool,
 }
 
 impl Member<'_> {
     /// Compares the key by its meaning, so that an escaped spelling is the same key.
     pub fn is(&self, key: &str) -> bool {
-        self.key == key.as_bytes() || (self.key.contains(&b'\\') && unescape(self.key).as_deref() == Some(key))
+        self.key == key.as_bytes() || (self.has_escape && unescape(self.key).as_deref() == Some(key))
     }
 }
 
@@ -327,7 +328,8 @@ impl<'a> Members<'a> {
         let start = skip_space(text, after_colon);
         let end = value_end(text, start)?;
         self.state = Walk::After(end);
-        Ok(Some(Member { key: &text[key + 1..key_end - 1], value: start..end }))
+        let key = &text[key + 1..key_end - 1];
+        Ok(Some(Member { key, value: start..end, has_escape: key.contains(&b'\\') }))
     }
 }
 

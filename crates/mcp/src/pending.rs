@@ -8,6 +8,7 @@ use crate::message::{self, Notification, Response};
 use crate::outlet::Outlet;
 use bytes::Bytes;
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -64,7 +65,7 @@ pub struct Pending {
 #[derive(Debug)]
 struct Table {
     next: u64,
-    waiting: HashMap<u64, Waiting>,
+    waiting: HashMap<u64, Waiting, BuildHasherDefault<Spread>>,
     closed: Option<Arc<str>>,
 }
 
@@ -77,7 +78,7 @@ struct Waiting {
 
 impl Pending {
     pub fn new(outlet: Outlet) -> Self {
-        let table = Table { next: 1, waiting: HashMap::new(), closed: None };
+        let table = Table { next: 1, waiting: HashMap::default(), closed: None };
         Self { outlet, table: Mutex::new(table) }
     }
 
@@ -180,6 +181,26 @@ impl Pending {
 
     fn forget(&self, id: u64) {
         self.table().waiting.remove(&id);
+    }
+}
+
+/// A hasher for numbers that we count ourselves: nobody can choose them to collide, so one multiplication is enough.
+#[derive(Debug, Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }
 

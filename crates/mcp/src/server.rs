@@ -344,14 +344,14 @@ impl<S: Service> Session<S> {
 
     async fn dispatch(&self, call: Call) -> Answer {
         match call.method() {
-            "initialize" => self.initialize(&call).await,
+            "initialize" => Box::pin(self.initialize(&call)).await,
             "ping" => Answer::empty(),
             "shutdown" => {
                 self.stop();
                 Answer::empty()
             }
-            "server/discover" => Answer::Result(self.discover(&call).await),
-            "subscriptions/listen" => self.listen(&call).await,
+            "server/discover" => Box::pin(self.discover(&call)).await,
+            "subscriptions/listen" => Box::pin(self.listen(&call)).await,
             _ => self.service.request(call).await,
         }
     }
@@ -366,8 +366,8 @@ impl<S: Service> Session<S> {
         Answer::Result(reply::initialize_result(&description, profile.version))
     }
 
-    async fn discover(&self, call: &Call) -> Vec<u8> {
-        reply::discover_result(&self.service.describe(&self.peer, &call.profile).await)
+    async fn discover(&self, call: &Call) -> Answer {
+        Answer::Result(reply::discover_result(&self.service.describe(&self.peer, &call.profile).await))
     }
 
     async fn listen(&self, call: &Call) -> Answer {
