@@ -164,7 +164,7 @@ fn other_lines_do_not_wait_for_a_slow_batch() {
     both(|mut wire| {
         wire.initialize("2025-03-26", &json!({}));
         wire.say(
-            r#"[{$J,"id":1,"method":"tools/call","params":{"name":"count","arguments":{"to":1,"pause_ms":400}}},{$J,"id":2,"method":"ping"}]"#,
+            r#"[{$J,"id":1,"method":"tools/call","params":{"name":"count","arguments":{"to":1,"pause_ms":800}}},{$J,"id":2,"method":"ping"}]"#,
         );
         wire.say(r#"{$J,"id":3,"method":"tools/call","params":{"name":"echo","arguments":{"text":"x"}}}"#);
         wire.expect(r#"{"id":3,"result":{"content":[{"text":"x"}]}}"#);

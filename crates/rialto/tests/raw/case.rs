@@ -71,6 +71,11 @@ impl Wire {
         self.send(expand(line));
     }
 
+    /// Sends these lines in one write, so that they are read together however busy the machine is.
+    pub(crate) fn say_all(&mut self, lines: &[&str]) {
+        self.send_bytes(lines.iter().map(|line| expand(line) + "\n").collect::<String>());
+    }
+
     /// The next message must be this one.
     pub(crate) fn expect(&mut self, expected: &str) -> Value {
         let got = self.next();
@@ -108,16 +113,34 @@ pub(crate) fn run(opening: Opening, rows: &[Row]) {
     for (name, lines, expected) in rows {
         for subject in Subject::BOTH {
             for version in versions {
-                // Shown only if the case fails.
-                println!("case: {name} ({subject:?}, {version})");
                 let mut wire = Wire::start(subject);
+                wire.remark(name);
                 wire.open(opening, version);
-                for line in *lines {
-                    wire.say(line);
-                }
+                wire.say_all(lines);
                 wire.expect_all(expected);
                 wire.finish();
             }
         }
+    }
+}
+
+#[test]
+fn patterns_tell_differences() {
+    let got = json!({"id": 1, "result": {"list": [{"a": 1, "b": 2}], "n": null}});
+    for (text, expected) in [
+        (r#"{"id":1}"#, true),
+        (r#"{"result":{"list":[{"a":1}]}}"#, true),
+        (r#"{"error":"<absent>"}"#, true),
+        (r#"{"result":{"n":null}}"#, true),
+        (r#"{"id":2}"#, false),
+        (r#"{"id":"1"}"#, false),
+        (r#"{"id":"<absent>"}"#, false),
+        (r#"{"error":null}"#, false),
+        (r#"{"result":{"n":"<absent>"}}"#, false),
+        (r#"{"result":{"list":[]}}"#, false),
+        (r#"{"result":{"list":[{"a":1},{}]}}"#, false),
+        (r#"[{"id":1}]"#, false),
+    ] {
+        assert_eq!(fits(&pattern(text), &got), expected, "{text}");
     }
 }

@@ -80,7 +80,7 @@ fn symbol(code: i32) -> &'static str {
 
 fn all_without_id(mut wire: Wire, id: &str) {
     for (name, line, code) in WITHOUT_ID {
-        println!("case: {name}");
+        wire.remark(name);
         wire.say(line);
         let symbol = symbol(*code);
         wire.expect(&format!(r#"{{"id":{id},"error":{{"code":{code},"data":{{"code":"{symbol}"}}}}}}"#));
@@ -124,7 +124,7 @@ fn with_a_readable_id() {
             let mut wire = Wire::start(subject);
             wire.initialize(version, &json!({}));
             for (name, line, id, code) in WITH_ID {
-                println!("case: {name} ({subject:?}, {version})");
+                wire.remark(name);
                 wire.say(line);
                 let got = wire.expect(&format!(r#"{{"id":{id},"error":{{"code":{code}}}}}"#));
                 if *code != -32602 {

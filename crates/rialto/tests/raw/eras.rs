@@ -165,7 +165,7 @@ const NUMBERS: &[Numbers] = &[
 
 impl Numbers {
     fn check(&self, wire: &mut Wire, meta: &str, code: i32) {
-        println!("case: {} ({:?})", self.name, wire.subject);
+        wire.remark(self.name);
         let (method, params, symbol) = (self.method, self.params, self.symbol);
         let id = self.name;
         wire.say(&format!(r#"{{$J,"id":"{id}","method":"{method}","params":{{{params}{meta}}}}}"#));

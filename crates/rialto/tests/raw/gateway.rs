@@ -77,7 +77,7 @@ fn progress_is_a_sign_of_life() {
     let mut wire = gateway(&["--timeout-secs", "1"], &EXAMPLE);
     wire.initialize("2025-06-18", &json!({}));
     wire.say(
-        r#"{$J,"id":1,"method":"tools/call","params":{"name":"count","arguments":{"to":5,"pause_ms":300},"_meta":{"progressToken":1}}}"#,
+        r#"{$J,"id":1,"method":"tools/call","params":{"name":"count","arguments":{"to":5,"pause_ms":250},"_meta":{"progressToken":1}}}"#,
     );
     for step in 1..=5 {
         wire.expect(&format!(r#"{{"method":"notifications/progress","params":{{"progress":{step}}}}}"#));

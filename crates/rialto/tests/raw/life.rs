@@ -162,13 +162,15 @@ fn shutdown_is_answered_and_ends_the_process() {
 fn shutdown_finishes_what_runs_and_refuses_what_is_new() {
     both(|mut wire| {
         wire.initialize("2025-06-18", &json!({}));
-        wire.say(&count("1", 2, 150));
-        wire.say(r#"{$J,"id":2,"method":"shutdown"}"#);
-        wire.say(&count("3", 1, 1));
-        wire.say(r#"{$J,"id":4,"method":"ping"}"#);
-        wire.say(r#"{$J,"id":5,"method":"shutdown"}"#);
-        wire.say("nonsense");
-        wire.say(r#"{$J,"method":"notifications/x"}"#);
+        wire.say_all(&[
+            &count("1", 2, 150),
+            r#"{$J,"id":2,"method":"shutdown"}"#,
+            &count("3", 1, 1),
+            r#"{$J,"id":4,"method":"ping"}"#,
+            r#"{$J,"id":5,"method":"shutdown"}"#,
+            "nonsense",
+            r#"{$J,"method":"notifications/x"}"#,
+        ]);
         wire.expect(r#"{"id":2,"result":{}}"#);
         for id in [3, 4, 5] {
             wire.expect(&format!(r#"{{"id":{id},"error":{{"code":-32600,"data":{{"code":"shutting_down"}}}}}}"#));

@@ -143,7 +143,10 @@ const ROWS: &[Row] = &[
             r#"{$J,"id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a"},$META}}"#,
             r#"{$J,"id":"opening","method":"tools/list","params":{$META}}"#,
         ],
-        &[r#"{"id":1,"result":{"content":[{"text":"a"}]}}"#, r#"{"id":"opening","result":{}}"#],
+        &[
+            r#"{"id":1,"result":{"content":[{"text":"a"}]}}"#,
+            r#"{"id":"opening","result":{"tools":[{},{},{},{},{},{}]}}"#,
+        ],
     ),
     (
         "an id may not be used while the first is in flight",
@@ -312,11 +315,11 @@ fn listening_ends_with_a_result_at_the_end_of_input() {
 #[test]
 fn shutdown_finishes_what_runs() {
     both(|mut wire| {
-        wire.say(
+        wire.say_all(&[
             r#"{$J,"id":1,"method":"tools/call","params":{"name":"count","arguments":{"to":1,"pause_ms":100},$META}}"#,
-        );
-        wire.say(r#"{$J,"id":2,"method":"shutdown","params":{$META}}"#);
-        wire.say(r#"{$J,"id":3,"method":"tools/list","params":{$META}}"#);
+            r#"{$J,"id":2,"method":"shutdown","params":{$META}}"#,
+            r#"{$J,"id":3,"method":"tools/list","params":{$META}}"#,
+        ]);
         wire.expect(r#"{"id":2,"result":{"resultType":"complete"}}"#);
         wire.expect(r#"{"id":3,"error":{"code":-32600,"data":{"code":"shutting_down"}}}"#);
         wire.expect(r#"{"id":1,"result":{"content":[{"text":"Counted to 1."}]}}"#);

@@ -121,6 +121,11 @@ impl Wire {
         writeln!(self.transcript, "{direction} {}{cut}", text.trim_end_matches('\n')).unwrap();
     }
 
+    /// Says in the transcript what comes now.
+    pub(crate) fn remark(&mut self, text: &str) {
+        writeln!(self.transcript, "# {text}").unwrap();
+    }
+
     /// Sends these bytes and nothing else.
     pub(crate) fn send_bytes(&mut self, bytes: impl Into<Vec<u8>>) {
         let bytes = bytes.into();
@@ -224,6 +229,7 @@ impl Wire {
     }
 }
 
+#[allow(clippy::print_stderr, reason = "the test runner shows it if the test fails")]
 impl Drop for Wire {
     fn drop(&mut self) {
         if self.status.is_none()
