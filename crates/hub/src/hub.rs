@@ -122,7 +122,8 @@ impl Hub {
         }
     }
 
-    /// Makes a client known. The first one to come decides how we introduce ourselves to the servers.
+    /// Makes a client known. The first one to come decides how we introduce ourselves to the servers. If it is alone and
+    /// introduces itself anew with `initialize`, so do we.
     fn greet(&self, peer: &Arc<Peer>, profile: &Arc<Profile>) {
         let mut peers = self.peers();
         match peers.get_mut(&peer.serial) {
@@ -187,7 +188,7 @@ impl Hub {
     /// Gives a server that was started again what clients had told its predecessor.
     pub(crate) async fn restore(&self, link: &Arc<Link>) {
         if link.is_modern() {
-            return link.listen(&self.uris_of(link.source.index));
+            return link.listen(&self.uris_of(link.source.index)).await;
         }
         let level = self.log_level.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(params) = level.filter(|_| link.can("logging")) {
@@ -208,7 +209,7 @@ impl Hub {
 
     async fn subscribe(&self, link: &Arc<Link>, uri: &str, on: bool) {
         if link.is_modern() {
-            return link.listen(&self.uris_of(link.source.index));
+            return link.listen(&self.uris_of(link.source.index)).await;
         }
         let method = if on { "resources/subscribe" } else { "resources/unsubscribe" };
         let params = serde_json::json!({ "uri": uri }).to_string();
@@ -261,10 +262,10 @@ impl Hub {
         let section = catalogue.section(kind);
         let is_offered = |source: &Arc<Source>| source.ready().is_none_or(|link| link.can(kind.capability()));
         if section.is_empty() && !self.sources.iter().any(is_offered) {
-            return Answer::Error(unsupported(call.method()));
+            return Answer::Error(Error::not_offered(call.method()));
         }
         let cursor = match json::get(call.params(), "cursor") {
-            None => None,
+            None | Some(b"null") => None,
             Some(value) => match json::string(value) {
                 Some(cursor) => Some(cursor),
                 None => return Answer::Error(Error::invalid_params("`cursor` must be a string")),
@@ -472,10 +473,6 @@ impl Hub {
             }
         }
     }
-}
-
-fn unsupported(method: &str) -> Error {
-    Error::new(error::Kind::CapabilityUnsupported, format!("No server here supports {method}")).with("method", method)
 }
 
 impl Service for Hub {

@@ -4,19 +4,24 @@ use crate::bridge::Ask;
 use crate::source::Source;
 use rialto_mcp::client::{Client, Welcome, meta_members};
 use rialto_mcp::json;
-use rialto_mcp::message::Response;
+use rialto_mcp::id::Id;
+use rialto_mcp::message::{Notification, Response};
 use rialto_mcp::peer::{Peer, Profile};
 use rialto_mcp::pending::{Fault, Patience};
 use rialto_mcp::server::Call;
+use rialto_mcp::version::meta;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
 /// For requests that are meant to stay open: longer than any process lives.
 const FOREVER: Patience =
     Patience { silence: Duration::from_secs(10 * 365 * 86400), total: Duration::from_secs(10 * 365 * 86400) };
+
+/// How long a server may take to acknowledge a subscription before we go on without its word.
+const LISTEN_WAIT: Duration = Duration::from_secs(2);
 
 /// One connection, from the start of the process to its end.
 #[derive(Debug)]
@@ -25,7 +30,10 @@ pub(crate) struct Link {
     pub(crate) client: Arc<Client>,
     welcome: OnceLock<(Welcome, Arc<Profile>)>,
     active: Mutex<BTreeMap<u64, Active>>,
-    listening: Mutex<Option<AbortHandle>>,
+    /// The open `subscriptions/listen` request. Held while it is being replaced by another.
+    listening: tokio::sync::Mutex<Option<AbortHandle>>,
+    /// The id of the one that was acknowledged last.
+    acknowledged: watch::Sender<u64>,
 }
 
 /// A call that is running on a link.
@@ -45,8 +53,8 @@ pub(crate) struct Entered<'a> {
 
 impl Link {
     pub(crate) fn new(source: Arc<Source>, client: Arc<Client>) -> Arc<Self> {
-        let (active, listening) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { source, client, welcome: OnceLock::new(), active, listening })
+        let (active, listening, acknowledged) = (Mutex::default(), Default::default(), watch::Sender::new(0));
+        Arc::new(Self { source, client, welcome: OnceLock::new(), active, listening, acknowledged })
     }
 
     pub(crate) fn set_welcome(&self, welcome: Welcome, profile: Arc<Profile>) {
@@ -106,8 +114,9 @@ impl Link {
         }
     }
 
-    /// Hears of changes of a stateless server: of its lists, and of these resources. Replaces what was heard before.
-    pub(crate) fn listen(self: &Arc<Self>, uris: &[String]) {
+    /// Hears of changes of a stateless server: of its lists, and of these resources. Replaces what was heard before,
+    /// without a gap: the old request is cancelled once the new one is acknowledged.
+    pub(crate) async fn listen(self: &Arc<Self>, uris: &[String]) {
         let mut wanted = serde_json::Map::new();
         for (capability, key) in
             [("tools", "toolsListChanged"), ("prompts", "promptsListChanged"), ("resources", "resourcesListChanged")]
@@ -119,21 +128,55 @@ impl Link {
         if !uris.is_empty() && self.flag("resources", "subscribe") {
             wanted.insert("resourceSubscriptions".into(), uris.into());
         }
-        let mut listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(before) = listening.take() {
+        let mut listening = self.listening.lock().await;
+        let before = listening.take();
+        if let (false, Some((_, profile))) = (wanted.is_empty(), self.welcome.get()) {
+            let params = serde_json::json!({ "notifications": wanted }).to_string();
+            let params = json::with_meta(params.as_bytes(), &meta_members(profile));
+            let (send, sent) = oneshot::channel();
+            let client = self.client.clone();
+            let task = tokio::spawn(async move {
+                let note = |id| {
+                    let _ = send.send(id);
+                };
+                // It ends with the connection; until then the notifications come by themselves.
+                let _ = client.request_noting("subscriptions/listen", &params, FOREVER, note).await;
+            });
+            *listening = Some(task.abort_handle());
+            let mut acknowledged = self.acknowledged.subscribe();
+            let established = async {
+                if let Ok(id) = sent.await {
+                    let _ = acknowledged.wait_for(|acknowledged| *acknowledged == id).await;
+                }
+            };
+            tokio::select! {
+                _ = tokio::time::timeout(LISTEN_WAIT, established) => {}
+                // Refused.
+                _ = task => {}
+            }
+        }
+        if let Some(before) = before {
             before.abort();
         }
-        if wanted.is_empty() {
-            return;
-        }
-        let params = serde_json::json!({ "notifications": wanted }).to_string();
-        let link = self.clone();
-        let task = tokio::spawn(async move {
-            // It ends with the connection; until then the notifications come by themselves.
-            let _ = link.ask("subscriptions/listen", params.as_bytes(), FOREVER).await;
-        });
-        *listening = Some(task.abort_handle());
     }
+
+    /// A subscription of ours was acknowledged.
+    pub(crate) fn acknowledge(&self, note: &Notification) {
+        if let Some(id) = subscription(note) {
+            self.acknowledged.send_replace(id);
+        }
+    }
+
+    /// Whether a notification belongs to a subscription that has been replaced: its successor tells the same.
+    pub(crate) fn is_outdated(&self, note: &Notification) -> bool {
+        subscription(note).is_some_and(|id| id != *self.acknowledged.borrow())
+    }
+}
+
+/// The subscription that a stateless server's notification belongs to.
+fn subscription(note: &Notification) -> Option<u64> {
+    let id = json::get(json::get(note.params(), "_meta")?, meta::SUBSCRIPTION_ID)?;
+    Id::read(bytes::Bytes::copy_from_slice(id))?.as_number()
 }
 
 impl Drop for Entered<'_> {

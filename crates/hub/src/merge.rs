@@ -33,7 +33,7 @@ pub(crate) fn describe(plan: &Plan, links: &[Option<Arc<Link>>], info: Bytes) ->
                 push_member(&mut more, member.key, &welcome.result[member.value]);
             }
         }
-        let capabilities = with_list_changed(&welcome.capabilities);
+        let capabilities = welcome.capabilities.to_vec();
         return Description { capabilities, info, instructions: welcome.instructions.clone(), more };
     }
     let mut capabilities = GENERAL.as_bytes().to_vec();
@@ -57,31 +57,6 @@ fn push_member(out: &mut Vec<u8>, key: &[u8], value: &[u8]) {
     out.extend_from_slice(key);
     out.extend_from_slice(b"\":");
     out.extend_from_slice(value);
-}
-
-/// We notice changes even of servers that do not tell, such as after a restart, so we always promise to tell.
-fn with_list_changed(capabilities: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    for member in Members::of(capabilities).map_while(Result::ok) {
-        let value = &capabilities[member.value.clone()];
-        let is_list = ["tools", "prompts", "resources"].iter().any(|list| member.is(list));
-        if is_list && value.first() == Some(&b'{') {
-            let told = match json::find(value, ["listChanged"]) {
-                Ok([Some(place)]) => {
-                    let mut told = Vec::new();
-                    json::splice(&mut told, value, &[(place, b"true")]);
-                    told
-                }
-                _ => json::with_members(value, b"\"listChanged\":true"),
-            };
-            push_member(&mut out, member.key, &told);
-        } else {
-            push_member(&mut out, member.key, value);
-        }
-    }
-    out.insert(0, b'{');
-    out.push(b'}');
-    out
 }
 
 /// Two objects as one: what both have as objects is united in turn, otherwise the first has its way.
@@ -110,7 +85,7 @@ fn united(first: &[u8], second: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::{united, with_list_changed};
+    use super::united;
 
     #[test]
     fn capabilities_are_united() {
@@ -119,15 +94,6 @@ mod tests {
         assert_eq!(
             String::from_utf8(united(first, second)).unwrap(),
             r#"{"tools":{"listChanged":true,"x":1.0},"logging":{"levels":["warn"]},"tasks":{"list":{}}}"#
-        );
-    }
-
-    #[test]
-    fn changes_are_always_promised() {
-        assert_eq!(
-            String::from_utf8(with_list_changed(br#"{"tools":{},"prompts":{"listChanged":false,"y":2},"z":{}}"#))
-                .unwrap(),
-            r#"{"tools":{"listChanged":true},"prompts":{"listChanged":true,"y":2},"z":{}}"#
         );
     }
 }

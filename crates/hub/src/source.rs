@@ -118,6 +118,7 @@ impl Source {
             let life = self.live(&hub, &guard, &mut profile, &mut stop, may_probe).await;
             let reason = match life {
                 Life::Stopped => return,
+                Life::Anew => continue,
                 // A server that dies of a question it does not know is not asked it again.
                 Life::DiedOfProbe => {
                     may_probe = false;
@@ -173,6 +174,7 @@ impl Source {
             async move { client.run(&host, output).await }
         });
         let mut probing = false;
+        let mut later = profile.clone();
         let work = async {
             let introduced = match profile.wait_for(Option::is_some).await {
                 Ok(profile) => profile.clone(),
@@ -206,6 +208,7 @@ impl Source {
             status = child.wait() => End::Died(status.ok()),
             _ = &mut reading => { reached_end = true; End::Died(None) }
             _ = stop.wait_for(|stop| *stop) => End::Stopped,
+            () = replaced(&mut later) => End::Anew,
         };
         let is_death = matches!(end, End::Died(_));
         let life = match end {
@@ -214,6 +217,7 @@ impl Source {
                 child.end().await;
                 Life::Stopped
             }
+            End::Anew => Life::Anew,
             End::Failed(reason) => Life::Over(format!("server `{name}` could not be introduced to: {reason}")),
             End::Died(status) => {
                 // Answers it wrote before it died still count.
@@ -227,7 +231,7 @@ impl Source {
                 Life::Over(format!("server `{name}` {}", child.obituary(status).await))
             }
         };
-        let reason = if let Life::Over(reason) = &life { reason.as_str() } else { "the hub is stopping" };
+        let reason = if let Life::Over(reason) = &life { reason.as_str() } else { "the server is being ended" };
         // Before its calls fail: whoever calls again must wait for the next life, not get this one.
         self.state.send_replace(State::Starting);
         client.close(reason);
@@ -307,6 +311,16 @@ impl Source {
     }
 }
 
+/// Waits until a profile that was there gives way to another.
+async fn replaced(profile: &mut watch::Receiver<Option<Arc<Profile>>>) {
+    let Ok(known) = profile.wait_for(Option::is_some).await.map(|profile| profile.clone()) else {
+        return std::future::pending().await;
+    };
+    if profile.wait_for(|profile| *profile != known).await.is_err() {
+        std::future::pending().await
+    }
+}
+
 async fn offer_changed(hub: &Weak<Hub>) {
     if let Some(hub) = hub.upgrade() {
         hub.rebuild(&[]).await;
@@ -315,12 +329,15 @@ async fn offer_changed(hub: &Weak<Hub>) {
 
 enum Life {
     Stopped,
+    /// The client presents itself differently now; a server can be introduced to only once.
+    Anew,
     DiedOfProbe,
     Over(String),
 }
 
 enum End {
     Stopped,
+    Anew,
     Failed(String),
     Died(Option<std::process::ExitStatus>),
 }

@@ -67,6 +67,12 @@ impl Host for Upstream {
 
     async fn notification(&self, note: Notification) {
         let Some(hub) = self.hub.upgrade() else { return };
+        if note.method() == "notifications/subscriptions/acknowledged" {
+            return self.link.acknowledge(&note);
+        }
+        if self.link.is_outdated(&note) {
+            return;
+        }
         let kinds: &[Kind] = match note.method() {
             "notifications/tools/list_changed" => &[Kind::Tools],
             "notifications/prompts/list_changed" => &[Kind::Prompts],
@@ -78,7 +84,6 @@ impl Host for Upstream {
                 }
                 return;
             }
-            "notifications/subscriptions/acknowledged" => return,
             _ => return hub.pass_on(&self.link, &note).await,
         };
         // Fetching waits for an answer that comes through the very connection that is being read here.

@@ -4,7 +4,7 @@ use crate::error::{Error, Kind};
 use crate::id::{Id, IdKey};
 use crate::json;
 use crate::line::{self, Line, LineReader};
-use crate::message::{self, Edit, Incoming, Malformed, Message, Notification, Problem, Request, Response};
+use crate::message::{self, Edit, Incoming, Malformed, Message, Notification, Problem, Request, Response, SalvageKind};
 use crate::outlet::Outlet;
 use crate::peer::{Profile, progress_token};
 use crate::pending::{Asker, Fault, Patience, Pending, Reason};
@@ -138,7 +138,7 @@ impl Client {
             .filter(|version| !version.is_modern())
             .ok_or_else(|| Unwelcome::Version(told.clone().into_owned()))?;
         self.notify("notifications/initialized", b"").await;
-        welcome(version, &result, |result| json::get(result, "serverInfo"))
+        Ok(welcome(version, &result, |result| json::get(result, "serverInfo")))
     }
 
     async fn discover(&self, profile: &Profile, patience: Patience) -> Result<Welcome, Unwelcome> {
@@ -150,7 +150,7 @@ impl Client {
         if !versions.iter().any(|version| version == Version::LATEST.as_str()) {
             return Err(Unwelcome::Version(versions.join(", ")));
         }
-        welcome(Version::LATEST, &result, |result| json::get(json::get(result, "_meta")?, meta::SERVER_INFO))
+        Ok(welcome(Version::LATEST, &result, |result| json::get(json::get(result, "_meta")?, meta::SERVER_INFO)))
     }
 
     async fn ask_result(&self, method: &'static str, params: &[u8], patience: Patience) -> Result<Bytes, Unwelcome> {
@@ -169,6 +169,21 @@ impl Client {
     /// Sends a request of our own.
     pub async fn request(&self, method: &str, params: &[u8], patience: Patience) -> Result<Response, Fault> {
         let write = |out: &mut Vec<u8>, id: u64| message::write_request(out, id.to_string().as_bytes(), method, params);
+        self.pending.request(patience, Asker::default(), write).await
+    }
+
+    /// Sends a request of our own and tells its id, by which notifications may refer to it.
+    pub async fn request_noting(
+        &self,
+        method: &str,
+        params: &[u8],
+        patience: Patience,
+        note: impl FnOnce(u64),
+    ) -> Result<Response, Fault> {
+        let write = |out: &mut Vec<u8>, id: u64| {
+            note(id);
+            message::write_request(out, id.to_string().as_bytes(), method, params);
+        };
         self.pending.request(patience, Asker::default(), write).await
     }
 
@@ -261,7 +276,7 @@ impl Client {
     async fn take_too_long<H: Host>(&self, host: &Arc<H>, beginning: &Bytes) {
         let found = message::salvage(beginning);
         match found.id {
-            Some(id) if found.is_request => {
+            Some(id) if found.kind == SalvageKind::Request => {
                 self.refuse(&id, "Invalid request: the message is longer than the limit".into()).await;
             }
             Some(id) if id.as_number().is_some_and(|id| self.pending.fail(id, Fault::TooLong)) => {}
@@ -307,15 +322,15 @@ impl Client {
     }
 }
 
-fn welcome(version: Version, result: &Bytes, info: impl FnOnce(&[u8]) -> Option<&[u8]>) -> Result<Welcome, Unwelcome> {
+fn welcome(version: Version, result: &Bytes, info: impl FnOnce(&[u8]) -> Option<&[u8]>) -> Welcome {
     let capabilities = json::get(result, "capabilities").filter(|value| value.first() == Some(&b'{'));
-    Ok(Welcome {
+    Welcome {
         version,
         capabilities: Bytes::copy_from_slice(capabilities.unwrap_or(b"{}")),
         info: info(result).map(Bytes::copy_from_slice),
         instructions: json::get_string(result, "instructions").map(std::borrow::Cow::into_owned),
         result: result.clone(),
-    })
+    }
 }
 
 fn initialize_params(profile: &Profile, version: Version) -> Vec<u8> {

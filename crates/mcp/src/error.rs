@@ -156,6 +156,29 @@ impl Error {
         Self::new(Kind::MethodNotFound, format!("Method not found: {method}")).with("method", method)
     }
 
+    /// For a method that a server does not offer: if the protocol has it, the server lacks the capability.
+    pub fn not_offered(method: &str) -> Self {
+        const OPTIONAL: [&str; 12] = [
+            "tools/list",
+            "tools/call",
+            "prompts/list",
+            "prompts/get",
+            "resources/list",
+            "resources/templates/list",
+            "resources/read",
+            "resources/subscribe",
+            "resources/unsubscribe",
+            "completion/complete",
+            "logging/setLevel",
+            "subscriptions/listen",
+        ];
+        if OPTIONAL.contains(&method) {
+            Self::new(Kind::CapabilityUnsupported, format!("Not supported here: {method}")).with("method", method)
+        } else {
+            Self::method_not_found(method)
+        }
+    }
+
     pub fn invalid_params(message: impl Into<String>) -> Self {
         Self::new(Kind::InvalidParams, message)
     }

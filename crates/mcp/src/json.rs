@@ -273,6 +273,8 @@ impl Member<'_> {
 pub struct Members<'a> {
     text: &'a [u8],
     state: Walk,
+    /// The key that was read last, whatever became of its value.
+    last_key: &'a [u8],
 }
 
 #[derive(Debug)]
@@ -285,7 +287,12 @@ enum Walk {
 
 impl<'a> Members<'a> {
     pub fn of(text: &'a [u8]) -> Self {
-        Self { text, state: Walk::Start }
+        Self { text, state: Walk::Start, last_key: b"" }
+    }
+
+    /// The key whose value could not be read, after an error.
+    pub fn last_key(&self) -> &'a [u8] {
+        self.last_key
     }
 
     /// Where the object ended, once all members have been seen.
@@ -325,10 +332,11 @@ impl<'a> Members<'a> {
             }
         };
         let (key_end, after_colon) = read_key(text, key)?;
+        let key = &text[key + 1..key_end - 1];
+        self.last_key = key;
         let start = skip_space(text, after_colon);
         let end = value_end(text, start)?;
         self.state = Walk::After(end);
-        let key = &text[key + 1..key_end - 1];
         Ok(Some(Member { key, value: start..end, has_escape: key.contains(&b'\\') }))
     }
 }

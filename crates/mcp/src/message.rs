@@ -332,22 +332,45 @@ fn parse_response(
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Salvage {
     pub id: Option<Id>,
-    /// A method was seen, so it is not a response.
-    pub is_request: bool,
+    pub kind: SalvageKind,
+}
+
+/// What a message seems to be by its beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SalvageKind {
+    Request,
+    Response,
+    Unknown,
 }
 
 /// Reads the beginning of a message that was too long to be kept.
 pub fn salvage(beginning: &Bytes) -> Salvage {
-    let mut found = Salvage { id: None, is_request: false };
-    for member in Members::of(beginning) {
-        let Ok(member) = member else { break };
+    let mut found = Salvage { id: None, kind: SalvageKind::Unknown };
+    let mut members = Members::of(beginning);
+    loop {
+        let member = match members.next() {
+            // A value that ends where our knowledge ends may go on.
+            Some(Ok(member)) if member.value.end < beginning.len() => member,
+            _ => break,
+        };
         if member.is("id") {
             found.id = Id::read(beginning.slice(member.value.clone()));
-        } else if member.is("method") {
-            found.is_request = true;
+        } else if let Some(kind) = kind_of(member.key) {
+            found.kind = kind;
         }
     }
+    if found.kind == SalvageKind::Unknown {
+        found.kind = kind_of(members.last_key()).unwrap_or(SalvageKind::Unknown);
+    }
     found
+}
+
+fn kind_of(key: &[u8]) -> Option<SalvageKind> {
+    match key {
+        b"method" | b"params" => Some(SalvageKind::Request),
+        b"result" | b"error" => Some(SalvageKind::Response),
+        _ => None,
+    }
 }
 
 /// Writes a response with a result.

@@ -57,8 +57,9 @@ impl Profile {
         let meta_object = json::get(params, "_meta").filter(|value| value.first() == Some(&b'{'))?;
         let keys = [meta::PROTOCOL_VERSION, meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO];
         let [version, capabilities, info] = json::find(meta_object, keys).ok()?;
-        let raw = &meta_object[version?];
-        let requested = json::string(raw).unwrap_or_default();
+        let Some(requested) = json::string(&meta_object[version?]) else {
+            return Some(Err(Error::invalid_params(format!("`{}` must be a string", meta::PROTOCOL_VERSION))));
+        };
         if Version::parse(&requested).is_none_or(|version| !version.is_modern()) {
             let modern: Vec<_> =
                 Version::ALL.iter().filter(|version| version.is_modern()).map(|v| v.as_str()).collect();
@@ -158,7 +159,9 @@ struct State {
     session: Option<Arc<Profile>>,
     /// The latest stateless request's.
     latest: Option<Arc<Profile>>,
-    /// `notifications/initialized` has come: from here on the client may be sent notifications.
+    /// `initialize` has been answered, and `notifications/initialized` has come: from here on the client may be sent
+    /// notifications.
+    welcomed: bool,
     initialized: bool,
     listens: Vec<Listen>,
 }
@@ -169,6 +172,8 @@ struct Listen {
     id: Bytes,
     filter: Filter,
     outlet: Outlet,
+    /// What happened before the acknowledgement, which must come first; `None` after it.
+    backlog: Option<Vec<(&'static str, Vec<u8>)>>,
 }
 
 impl Peer {
@@ -201,6 +206,10 @@ impl Peer {
         self.state().latest = Some(profile);
     }
 
+    pub(crate) fn set_welcomed(&self) {
+        self.state().welcomed = true;
+    }
+
     pub(crate) fn set_initialized(&self) {
         self.state().initialized = true;
     }
@@ -212,32 +221,29 @@ impl Peer {
 
     /// Tells the client of a change, in the way it asked for. `original` is an upstream's notification to pass on.
     pub async fn changed(&self, change: &Change, original: Option<&Notification>) {
+        let params = original.map_or_else(|| change.params(), |note| note.params().to_vec());
         let mut streams = Vec::new();
         let plain = {
-            let state = self.state();
-            streams.extend(
-                state
-                    .listens
-                    .iter()
-                    .filter(|listen| listen.filter.wants(change))
-                    .map(|listen| (listen.id.clone(), listen.outlet.clone())),
-            );
-            state.session.is_some() && state.initialized
+            let mut state = self.state();
+            for listen in state.listens.iter_mut().filter(|listen| listen.filter.wants(change)) {
+                let object: &[u8] = if params.is_empty() { b"{}" } else { &params };
+                let stamped = json::with_meta(object, &subscription_member(&listen.id));
+                match &mut listen.backlog {
+                    Some(backlog) => backlog.push((change.method(), stamped)),
+                    None => streams.push((listen.outlet.clone(), stamped)),
+                }
+            }
+            state.welcomed && state.initialized
         };
-        let params = original.map_or_else(|| change.params(), |note| note.params().to_vec());
+        // A client that is gone is noticed by its session.
         if plain {
-            // A client that is gone is noticed by its session.
-            let _ = self
-                .outlet
-                .send(|out| match original {
-                    Some(note) => out.extend_from_slice(note.as_json()),
-                    None => message::write_notification(out, change.method(), &params),
-                })
-                .await;
+            let write = |out: &mut Vec<u8>| match original {
+                Some(note) => out.extend_from_slice(note.as_json()),
+                None => message::write_notification(out, change.method(), &params),
+            };
+            let _ = self.outlet.send(write).await;
         }
-        for (id, outlet) in streams {
-            let object: &[u8] = if params.is_empty() { b"{}" } else { &params };
-            let stamped = json::with_meta(object, &subscription_member(&id));
+        for (outlet, stamped) in streams {
             let _ = outlet.send(|out| message::write_notification(out, change.method(), &stamped)).await;
         }
     }
@@ -268,7 +274,20 @@ impl Peer {
     }
 
     pub(crate) fn listen(&self, id: Bytes, filter: Filter, outlet: Outlet) {
-        self.state().listens.push(Listen { id, filter, outlet });
+        self.state().listens.push(Listen { id, filter, outlet, backlog: Some(Vec::new()) });
+    }
+
+    /// Acknowledges a subscription and tells what has happened since it was made.
+    pub(crate) fn acknowledge(&self, id: &Bytes, params: &[u8]) {
+        const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+        let mut state = self.state();
+        let Some(listen) = state.listens.iter_mut().find(|listen| listen.id == *id) else { return };
+        let backlog = listen.backlog.take().unwrap_or_default();
+        // Without waiting, because the lock is what keeps the order.
+        listen.outlet.send_now(|out| message::write_notification(out, ACKNOWLEDGED, params));
+        for (method, params) in backlog {
+            listen.outlet.send_now(|out| message::write_notification(out, method, &params));
+        }
     }
 
     pub(crate) fn unlisten(&self, id: &Bytes) {

@@ -38,7 +38,7 @@ const CACHEABLE: [&str; 6] =
 
 /// The methods that the form of an answer depends on; all others are `""`.
 pub(crate) fn known_method(method: &str) -> &'static str {
-    let mut known = CACHEABLE.into_iter().chain(["tools/call"]);
+    let mut known = CACHEABLE.into_iter().chain(["tools/call", "initialize"]);
     known.find(|name| *name == method).unwrap_or("")
 }
 

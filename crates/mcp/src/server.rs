@@ -9,10 +9,10 @@ use crate::error::{Error, Kind};
 use crate::id::{History, Id, IdKey};
 use crate::json;
 use crate::line::{self, Line, LineReader};
-use crate::message::{self, Incoming, Malformed, Message, Notification, Problem, Request, Response};
+use crate::message::{self, Incoming, Malformed, Message, Notification, Problem, Request, Response, SalvageKind};
 use crate::outlet::{Outlet, outlet};
 use crate::peer::{Peer, Profile, progress_token};
-use crate::pending::{Asker, Progress, Reason};
+use crate::pending::{Asker, Fault, Progress, Reason};
 use crate::reply::{self, Answer};
 use crate::version::{Version, meta};
 use bytes::Bytes;
@@ -31,7 +31,7 @@ use tokio::task::AbortHandle;
 /// Requests that one client may have open at once; more are answered with [`Kind::Busy`].
 pub const MAX_IN_FLIGHT: usize = 4096;
 
-/// Malformed messages that are answered at once; after these, each costs the sender [`STORM_DELAY`].
+/// Malformed messages in a row that are answered at once; after these, each line costs the sender [`STORM_DELAY`].
 const STORM_BURST: u32 = 128;
 
 /// A peer that sends nothing but errors is slowed to a hundred a second; each is still answered.
@@ -196,12 +196,25 @@ impl<S: Service> Session<S> {
                 Incoming::Single(member) => self.take(member, Reply::Line(outlet.clone()), outlet).await,
                 Incoming::Batch(members) => self.take_batch(members, outlet).await,
             },
-            Line::TooLong { beginning } => {
-                let reason = "the message is longer than the limit".to_owned();
-                let id = message::salvage(&beginning).id;
-                self.refuse(Malformed { problem: Problem::Envelope, reason, id }, &Reply::Line(outlet.clone())).await;
-            }
+            Line::TooLong { beginning } => self.take_too_long(&beginning, outlet).await,
         }
+        if self.state().storm > STORM_BURST {
+            tokio::time::sleep(STORM_DELAY).await;
+        }
+    }
+
+    async fn take_too_long(&self, beginning: &Bytes, outlet: &Outlet) {
+        let found = message::salvage(beginning);
+        if found.kind == SalvageKind::Response {
+            // Never answered; but whoever waits for it should know.
+            if let Some(id) = found.id.as_ref().and_then(Id::as_number) {
+                self.peer.pending.fail(id, Fault::TooLong);
+            }
+            return;
+        }
+        let reason = "the message is longer than the limit".to_owned();
+        let malformed = Malformed { problem: Problem::Envelope, reason, id: found.id };
+        self.refuse(malformed, &Reply::Line(outlet.clone())).await;
     }
 
     async fn take_batch(self: &Arc<Self>, members: Vec<Result<Message, Malformed>>, outlet: &Outlet) {
@@ -247,14 +260,8 @@ impl<S: Service> Session<S> {
         let title = if kind == Kind::ParseError { "Parse error" } else { "Invalid request" };
         let error = Error::new(kind, format!("{title}: {}", malformed.reason));
         self.reply_error(reply, malformed.id.as_ref(), &error).await;
-        let storm = {
-            let mut state = self.state();
-            state.storm = state.storm.saturating_add(1);
-            state.storm
-        };
-        if storm > STORM_BURST {
-            tokio::time::sleep(STORM_DELAY).await;
-        }
+        let mut state = self.state();
+        state.storm = state.storm.saturating_add(1);
     }
 
     async fn reply_error(&self, reply: &Reply, id: Option<&Id>, error: &Error) {
@@ -340,6 +347,9 @@ impl<S: Service> Session<S> {
         let answer = self.dispatch(call).await;
         reply.send(|out| reply::write(out, &id, answer, method, version, || self.service.info())).await;
         unanswered.armed = false;
+        if method == "initialize" {
+            self.peer.set_welcomed();
+        }
     }
 
     async fn dispatch(&self, call: Call) -> Answer {
@@ -377,11 +387,13 @@ impl<S: Service> Session<S> {
             Err(error) => return Answer::Error(error),
         };
         let id = Bytes::copy_from_slice(call.request.id.as_json());
-        call.notify("notifications/subscriptions/acknowledged", &reply::acknowledgement(&id, &filter)).await;
+        let acknowledgement = reply::acknowledgement(&id, &filter);
         let uris = filter.uris.clone();
+        // Heard from here on, told from the acknowledgement on: nothing falls between.
         self.peer.listen(id.clone(), filter, call.outlet.clone());
         let watching = Watching { service: self.service.clone(), peer: self.peer.clone(), id: id.clone(), uris };
         self.service.watch(&self.peer, &watching.uris, true).await;
+        self.peer.acknowledge(&id, &acknowledgement);
         let mut stopping = self.stopping.subscribe();
         // An error means that the session is gone, and then so is the stream.
         let _ = stopping.wait_for(|stopping| *stopping).await;
@@ -525,23 +537,27 @@ pub async fn serve<S: Service>(
         tokio::select! {
             biased;
             read = read => read?,
-            () = session.drained() => return Ok(()),
+            () = session.drained() => return Ok::<(), io::Error>(()),
         }
         session.drained().await;
         Ok(())
     };
-    let result = tokio::select! {
-        result = work => result,
+    let pumped = tokio::select! {
+        result = work => {
+            outlet.finish();
+            let pumped = (&mut pump).await;
+            result.map(|()| pumped)
+        }
         // The client no longer reads: there is nobody to work for.
-        pumped = &mut pump => pumped.unwrap_or_else(|error| Err(io::Error::other(error))),
+        pumped = &mut pump => Ok(pumped),
     };
     session.abandon();
     service.closed(&session.peer);
-    outlet.finish();
-    if !pump.is_finished() {
-        let _ = pump.await;
+    match pumped?.unwrap_or_else(|error| Err(io::Error::other(error))) {
+        // It has what it wanted.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
     }
-    result
 }
 
 /// The answer to a request that was passed on.

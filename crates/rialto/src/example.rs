@@ -63,7 +63,7 @@ impl Service for Example {
             "resources/read" => read(&call).into(),
             "prompts/get" => prompt(&call).into(),
             "completion/complete" => complete(&call).into(),
-            method => Answer::Error(Error::method_not_found(method)),
+            method => Answer::Error(Error::not_offered(method)),
         }
     }
 }
@@ -71,7 +71,7 @@ impl Service for Example {
 /// A list that fits one page.
 fn whole(call: &Call, list: &str) -> Answer {
     match json::get(call.params(), "cursor") {
-        None => Answer::Result(list.as_bytes().to_vec()),
+        None | Some(b"null") => Answer::Result(list.as_bytes().to_vec()),
         Some(_) => Answer::Error(Error::invalid_params("Invalid cursor")),
     }
 }
@@ -124,8 +124,10 @@ async fn count(call: &Call, arguments: &[u8]) -> Result<Vec<u8>, Error> {
     let number = |field: &str, default: u64, most: u64| match json::get(arguments, field) {
         None => Ok(default),
         Some(value) => {
-            let number = serde_json::from_slice::<u64>(value).ok().filter(|number| *number <= most);
-            number.ok_or_else(|| invalid(field, &format!("a whole number from 0 to {most}")))
+            // `2.0` is a whole number, too.
+            let number = serde_json::from_slice::<f64>(value).ok();
+            let number = number.filter(|number| number.fract() == 0.0 && (0.0..=most as f64).contains(number));
+            number.map(|number| number as u64).ok_or_else(|| invalid(field, &format!("a whole number from 0 to {most}")))
         }
     };
     let steps = number("to", 5, MAX_STEPS)?;
@@ -144,7 +146,10 @@ fn crash() -> Answer {
 
 /// Asks the user for a colour: with a request of our own, or in the stateless era with a result that asks back.
 async fn ask(call: &Call) -> Answer {
-    if !call.profile.can("elicitation") {
+    let ability = json::get(&call.profile.capabilities, "elicitation");
+    // An empty object stands for forms, the only way there was at first.
+    let has_form = |ability: &[u8]| json::get(ability, "form").is_some() || json::get(ability, "url").is_none();
+    if !ability.is_some_and(has_form) {
         let error = Error::new(Kind::ClientCapabilityMissing, "The client cannot ask its user (elicitation)");
         return Answer::Error(error.with("requiredCapabilities", json!({ "elicitation": {} })));
     }
@@ -161,7 +166,8 @@ async fn ask(call: &Call) -> Answer {
         let asked = call.peer.ask("elicitation/create", question.to_string().as_bytes()).await;
         return match asked.as_ref().map(|response| response.result()) {
             Ok(Some(result)) => Answer::Result(liked(result)),
-            _ => Answer::Error(Error::new(Kind::ToolFailed, "The client did not answer")),
+            Ok(None) => Answer::Error(Error::new(Kind::ToolFailed, "The client refused to ask its user")),
+            Err(fault) => Answer::Error(Error::new(Kind::ToolFailed, format!("The client did not answer: {fault}"))),
         };
     }
     let answer = json::get(call.params(), "inputResponses").and_then(|answers| json::get(answers, "colour"));

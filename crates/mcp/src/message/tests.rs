@@ -1,6 +1,6 @@
 //! Envelopes: what is accepted, how the rest is called, and that passing on changes nothing else.
 
-use super::{Incoming, Message, Problem, parse, salvage};
+use super::{Incoming, Message, Problem, SalvageKind, parse, salvage};
 use bytes::Bytes;
 use proptest::prelude::{Just, Strategy, any, prop, prop_assert_eq, prop_oneof, proptest};
 
@@ -89,12 +89,20 @@ fn reads_and_names() {
 fn the_beginning_of_a_message_tells_something() {
     let picture = |text: &'static str| {
         let found = salvage(&Bytes::from_static(text.as_bytes()));
-        (found.id.map(|id| String::from_utf8_lossy(id.as_json()).into_owned()).unwrap_or_default(), found.is_request)
+        (found.id.map(|id| String::from_utf8_lossy(id.as_json()).into_owned()).unwrap_or_default(), found.kind)
     };
-    assert_eq!(picture(r#"{"jsonrpc":"2.0","id":"q","method":"m","params":{"a":"xxxx"#), ("\"q\"".into(), true));
-    assert_eq!(picture(r#"{"jsonrpc":"2.0","params":{"a":"xxxx"#), (String::new(), false));
-    assert_eq!(picture(r#"{"id":nu"#), (String::new(), false));
-    assert_eq!(picture(r#"{"id":1,"result":{"#), ("1".into(), false));
+    for (text, id, kind) in [
+        (r#"{"jsonrpc":"2.0","id":"q","method":"m","params":{"a":"xxxx"#, "\"q\"", SalvageKind::Request),
+        (r#"{"jsonrpc":"2.0","params":{"a":"xxxx"#, "", SalvageKind::Request),
+        (r#"{"id":nu"#, "", SalvageKind::Unknown),
+        (r#"{"id":123"#, "", SalvageKind::Unknown),
+        (r#"{"id":123,"#, "123", SalvageKind::Unknown),
+        (r#"{"id":1,"result":{"#, "1", SalvageKind::Response),
+        (r#"{"result":{},"id":1,"#, "1", SalvageKind::Response),
+        ("nothing of the kind", "", SalvageKind::Unknown),
+    ] {
+        assert_eq!(picture(text), (id.to_owned(), kind), "{text}");
+    }
 }
 
 #[test]

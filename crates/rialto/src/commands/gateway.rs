@@ -1,6 +1,5 @@
 //! `rialto gateway`: many MCP servers behind one endpoint.
 
-use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -118,12 +117,7 @@ async fn gateway_stdio(plan: Plan, talk: Talk) -> Outcome {
         _ = interrupt.recv() => Ok(()),
     };
     hub.stop().await;
-    match served {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::unexpected("the connection to the MCP host failed").because(&error))
-        }
-        _ => Ok(()),
-    }
+    served.map_err(|error| Failure::unexpected("the connection to the MCP host failed").because(&error))
 }
 
 fn no_signals(error: &std::io::Error) -> Failure {

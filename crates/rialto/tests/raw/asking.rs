@@ -175,7 +175,6 @@ fn an_answer_in_a_batch() {
 /// An answer that is too long to be read is as good as none: the call fails at once, and no error is sent for the answer,
 /// whose id may well be that of a call of the client's own.
 #[test]
-#[ignore = "defect: an over-long answer is answered with an error, and the call it is for waits on"]
 fn an_answer_that_is_too_long_fails_the_call() {
     both(|mut wire| {
         askable(&mut wire, "2025-06-18");

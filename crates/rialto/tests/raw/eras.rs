@@ -264,13 +264,11 @@ fn a_capability_that_is_not_there(subject: Subject) {
 }
 
 #[test]
-#[ignore = "defect: the example server answers method_not_found where only the capability is missing"]
 fn a_capability_that_the_example_does_not_have() {
     a_capability_that_is_not_there(Subject::Example);
 }
 
 #[test]
-#[ignore = "defect: the example server answers method_not_found where only the capability is missing"]
 fn a_capability_that_the_gateway_does_not_have() {
     a_capability_that_is_not_there(Subject::Gateway);
 }
@@ -327,7 +325,6 @@ fn results_with_a_handshake_are_plain() {
 
 /// Some clients write `null` for a member they leave out.
 #[test]
-#[ignore = "defect: `\"cursor\":null` is refused, though `\"params\":null` is taken"]
 fn a_cursor_of_null_is_the_first_page() {
     both(|mut wire| {
         wire.initialize("2025-06-18", &json!({}));

@@ -154,7 +154,6 @@ fn a_request_to_the_example_before_the_handshake() {
 }
 
 #[test]
-#[ignore = "defect: servers are introduced to as if to a client that can do nothing, for good"]
 fn a_request_to_the_gateway_before_the_handshake() {
     a_request_before_the_handshake(Subject::Gateway);
 }

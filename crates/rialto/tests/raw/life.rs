@@ -256,7 +256,6 @@ fn a_whole_session_in_one_write_to_the_example() {
 }
 
 #[test]
-#[ignore = "defect: list_changed is sent before the answer to `initialize` if `initialized` comes early"]
 fn a_whole_session_in_one_write_to_the_gateway() {
     a_whole_session_in_one_write(Subject::Gateway);
 }
@@ -275,7 +274,6 @@ fn initialized_before_the_handshake_of_the_example() {
 }
 
 #[test]
-#[ignore = "defect: list_changed is sent before the answer to `initialize` if `initialized` comes early"]
 fn initialized_before_the_handshake_of_the_gateway() {
     initialized_before_the_handshake(Subject::Gateway);
 }

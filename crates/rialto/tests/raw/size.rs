@@ -71,7 +71,6 @@ fn an_id_at_the_end_of_a_long_message_is_not_known() {
 
 /// Only the first bytes of an over-long message are kept. An id that is cut there must not be taken for a shorter one.
 #[test]
-#[ignore = "defect: an id at the border of what is kept is echoed cut"]
 fn an_id_is_never_cut() {
     both(|mut wire| {
         wire.initialize("2025-06-18", &json!({}));
@@ -106,13 +105,11 @@ fn a_long_response_is_not_answered(subject: Subject) {
 }
 
 #[test]
-#[ignore = "defect: an over-long response is answered with an error"]
 fn a_long_response_is_not_answered_by_the_example() {
     a_long_response_is_not_answered(Subject::Example);
 }
 
 #[test]
-#[ignore = "defect: an over-long response is answered with an error"]
 fn a_long_response_is_not_answered_by_the_gateway() {
     a_long_response_is_not_answered(Subject::Gateway);
 }
