@@ -18,7 +18,10 @@ function plain(value) {
   for (const key of Object.keys(value).sort()) {
     if (PRIVATE_META.has(key)) continue;
     const member = plain(value[key]);
-    if (key === '_meta' && Object.keys(member).length === 0) continue;
+    if (key === '_meta') {
+      delete member.progressToken; // chosen by the server, if any: ours are in the notifications
+      if (Object.keys(member).length === 0) continue;
+    }
     result[key] = member;
   }
   return result;
