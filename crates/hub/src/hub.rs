@@ -17,7 +17,7 @@ use rialto_mcp::peer::{Change, Peer, Profile};
 use rialto_mcp::reply::Answer;
 use rialto_mcp::server::{Call, Description, Service};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -37,8 +37,8 @@ pub struct Hub {
     catalogue: Mutex<Arc<Catalogue>>,
     peers: Mutex<BTreeMap<u64, Entry>>,
     profile: watch::Sender<Option<Arc<Profile>>>,
-    /// When the first client introduced itself.
-    begun: OnceLock<Instant>,
+    /// When we began to introduce ourselves to the servers.
+    begun: Mutex<Option<Instant>>,
     log_level: Mutex<Option<Bytes>>,
     pub(crate) waiting: Waiting,
     events: Events,
@@ -66,7 +66,7 @@ impl Hub {
             catalogue: Mutex::default(),
             peers: Mutex::default(),
             profile: watch::Sender::new(None),
-            begun: OnceLock::new(),
+            begun: Mutex::default(),
             log_level: Mutex::default(),
             waiting: Waiting::default(),
             events,
@@ -127,30 +127,35 @@ impl Hub {
     fn greet(&self, peer: &Arc<Peer>, profile: &Arc<Profile>) {
         let mut peers = self.peers();
         match peers.get_mut(&peer.serial) {
-            Some(entry) => {
-                if !Arc::ptr_eq(&entry.profile, profile) {
-                    entry.profile = profile.clone();
-                }
-                return;
-            }
+            Some(entry) if Arc::ptr_eq(&entry.profile, profile) => return,
+            Some(entry) => entry.profile = profile.clone(),
             None => {
-                peers.insert(peer.serial, Entry { peer: peer.clone(), profile: profile.clone(), uris: BTreeSet::new() })
+                let entry = Entry { peer: peer.clone(), profile: profile.clone(), uris: BTreeSet::new() };
+                peers.insert(peer.serial, entry);
             }
-        };
+        }
+        let is_alone = peers.len() == 1;
         drop(peers);
-        let _ = self.begun.set(Instant::now());
         self.profile.send_if_modified(|known| {
-            let is_first = known.is_none();
-            if is_first {
+            let is_news = match known {
+                None => true,
+                Some(known) => is_alone && profile.initialize.is_some() && known != profile,
+            };
+            if is_news {
+                for source in self.sources.iter().filter(|_| known.is_some()) {
+                    source.renew();
+                }
+                *self.begun.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
                 *known = Some(profile.clone());
             }
-            is_first
+            is_news
         });
     }
 
     /// Waits for servers that are still starting, as long as the plan allows.
     async fn wait_started(&self) {
-        let begun = self.begun.get().copied().unwrap_or_else(Instant::now);
+        let begun = *self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = begun.unwrap_or_else(Instant::now);
         let all = async {
             for source in &self.sources {
                 source.settled().await;

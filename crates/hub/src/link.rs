@@ -3,8 +3,8 @@
 use crate::bridge::Ask;
 use crate::source::Source;
 use rialto_mcp::client::{Client, Welcome, meta_members};
-use rialto_mcp::json;
 use rialto_mcp::id::Id;
+use rialto_mcp::json;
 use rialto_mcp::message::{Notification, Response};
 use rialto_mcp::peer::{Peer, Profile};
 use rialto_mcp::pending::{Fault, Patience};

@@ -99,6 +99,11 @@ impl Source {
         }
     }
 
+    /// The server is about to be started anew: nothing more goes to its present life.
+    pub(crate) fn renew(&self) {
+        self.state.send_replace(State::Starting);
+    }
+
     /// Waits until the server is ready or known to be down.
     pub(crate) async fn settled(&self) {
         let _ = self.state.subscribe().wait_for(|state| !matches!(state, State::Starting)).await;

@@ -127,7 +127,9 @@ async fn count(call: &Call, arguments: &[u8]) -> Result<Vec<u8>, Error> {
             // `2.0` is a whole number, too.
             let number = serde_json::from_slice::<f64>(value).ok();
             let number = number.filter(|number| number.fract() == 0.0 && (0.0..=most as f64).contains(number));
-            number.map(|number| number as u64).ok_or_else(|| invalid(field, &format!("a whole number from 0 to {most}")))
+            number
+                .map(|number| number as u64)
+                .ok_or_else(|| invalid(field, &format!("a whole number from 0 to {most}")))
         }
     };
     let steps = number("to", 5, MAX_STEPS)?;
