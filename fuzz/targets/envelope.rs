@@ -41,7 +41,10 @@ fuzz_target!(|input: &[u8]| {
                 let Incoming::Single(Ok(Message::Request(read))) = message::parse(Bytes::from(other)) else {
                     panic!("what is passed on must be a request")
                 };
-                assert_eq!((read.method(), read.params(), read.id.as_json()), (request.method(), request.params(), &b"\"x\""[..]));
+                assert_eq!(
+                    (read.method(), read.params(), read.id.as_json()),
+                    (request.method(), request.params(), &b"\"x\""[..])
+                );
             }
             Ok(Message::Response(response)) => {
                 response.write(&mut same, &Id::number(7));
