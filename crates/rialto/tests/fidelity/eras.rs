@@ -18,6 +18,12 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_server_that_dies_of_the_probe_is_not_probed_again),
     case!(a_newer_client_hears_of_an_older_servers_changes),
     case!(between_newer_ones_everything_passes_unchanged),
+    case!(progress_and_cancellation_cross_from_older_to_newer),
+    case!(an_older_clients_subscription_reaches_a_newer_server),
+    case!(
+        a_newer_client_may_take_its_time_with_an_answer,
+        "defect: a call times out while its server waits for an answer of the client"
+    ),
 ];
 
 /// What each request of a newer client carries.
@@ -288,4 +294,66 @@ fn between_newer_ones_everything_passes_unchanged() {
     );
     life.send(&response.replace("$ID", &request.id()));
     assert_eq!(gateway.answer("\"a\"").0, response.replace("$ID", "\"a\""));
+}
+
+fn progress_and_cancellation_cross_from_older_to_newer() {
+    let stage = Stage::new();
+    let server = newer(&stage);
+    let mut gateway = stage.single(&server, &[]);
+    gateway.begin("2025-06-18");
+    let mut life = server.life();
+    gateway.send(
+        r#"{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"x","_meta":{"progressToken":"own\/"}}}"#,
+    );
+    let request = life.take("tools/call");
+    let token = request.raw(&["params", "_meta", "progressToken"]);
+    let note = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$T,"progress":0.50}}"#;
+    life.send(&note.replace("$T", &token));
+    assert_eq!(gateway.take("notifications/progress").0, note.replace("$T", r#""own\/""#));
+    gateway
+        .send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c","reason":"\u0061"}}"#);
+    let note = life.take("notifications/cancelled");
+    assert_eq!(note.raw(&["params", "requestId"]), request.id());
+    assert_eq!(note.raw(&["params", "reason"]), r#""\u0061""#);
+}
+
+fn an_older_clients_subscription_reaches_a_newer_server() {
+    let stage = Stage::new();
+    let server = newer(&stage);
+    server.answers(
+        "server/discover",
+        r#""result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"resources":{"subscribe":true}},"ttlMs":0,"cacheScope":"private"}"#,
+    );
+    server.answers("resources/list", r#""result":{"resultType":"complete","resources":[{"uri":"a://b","name":"b"}]}"#);
+    server.answers("resources/templates/list", r#""result":{"resultType":"complete","resourceTemplates":[]}"#);
+    let mut gateway = stage.single(&server, &[]);
+    gateway.begin("2025-06-18");
+    let mut life = server.life();
+    assert_eq!(gateway.ask("1", "resources/subscribe", r#"{"uri":"a://b"}"#).raw(&["result"]), "{}");
+    let listen = life.take("subscriptions/listen");
+    assert_eq!(listen.raw(&["params", "notifications", "resourceSubscriptions"]), r#"["a://b"]"#);
+    life.send(&format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{{"uri":"a://b","_meta":{{"io.modelcontextprotocol/subscriptionId":{}}}}}}}"#,
+        listen.id()
+    ));
+    let note = gateway.take("notifications/resources/updated");
+    assert_eq!(note.raw(&["params", "uri"]), "\"a://b\"");
+    assert!(!note.0.contains("subscriptionId"), "it would mean nothing to the client: {}", note.0);
+}
+
+fn a_newer_client_may_take_its_time_with_an_answer() {
+    let stage = Stage::new();
+    let server = older(&stage);
+    let mut gateway = stage.single(&server, &["--timeout-secs", "1"]);
+    call(&mut gateway, "1", "");
+    let mut life = server.life();
+    let request = life.take("tools/call");
+    life.send(r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?"}}"#);
+    let (key, _, state) = question(&gateway.answer("1"));
+    let given_up = |line: &Line| line.is_method("notifications/cancelled");
+    assert_eq!(life.find_within(std::time::Duration::from_millis(1800), given_up), None);
+    call(&mut gateway, "2", &format!(r#","inputResponses":{{"{key}":{{"action":"cancel"}}}},"requestState":{state}"#));
+    life.answer("\"q\"");
+    life.reply(&request, r#""result":{"content":[]}"#);
+    is_complete(&gateway.answer("2"));
 }

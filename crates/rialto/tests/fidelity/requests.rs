@@ -15,6 +15,8 @@ pub(crate) const CASES: &[Case] = &[
         "defect: progress with a token of the gateway that is no longer in use is passed on"
     ),
     case!(an_answer_after_the_cancellation_is_dropped),
+    case!(a_ping_before_the_introduction_changes_nothing),
+    case!(keys_given_twice_smuggle_nothing_past_a_rule),
 ];
 
 const VERSION: &str = "2025-06-18";
@@ -201,4 +203,48 @@ fn an_answer_after_the_cancellation_is_dropped() {
     life.reply(&request, r#""result":{}"#);
     gateway.answer("2");
     assert!(!gateway.unclaimed().iter().any(|line| line.has_id("1")), "a cancelled request is not answered");
+}
+
+fn a_ping_before_the_introduction_changes_nothing() {
+    let stage = Stage::new();
+    let server = stage.server("alpha");
+    server.leaves("initialize");
+    let mut gateway = stage.single(&server, &[]);
+    assert_eq!(gateway.ask("1", "ping", "{}").raw(&["result"]), "{}");
+    let params =
+        r#"{"protocolVersion":"2025-06-18","capabilities":{"sampling":{}},"clientInfo":{"name":"me","version":"1"}}"#;
+    gateway.send(&format!(r#"{{"jsonrpc":"2.0","id":2,"method":"initialize","params":{params}}}"#));
+    assert_eq!(server.life().take("initialize").raw(&["params"]), params);
+}
+
+/// Of two equal keys one program reads the first and another the last: what one checks, the other must not run.
+fn keys_given_twice_smuggle_nothing_past_a_rule() {
+    let stage = Stage::new();
+    let mut server = stage.server("alpha");
+    server.settings = r#"deny = ["forbidden"]"#.to_owned();
+    server.answers("tools/list", r#""result":{"tools":[{"name":"x"},{"name":"forbidden"}]}"#);
+    server.answers("tools/call", r#""result":{}"#);
+    let mut gateway = stage.gateway(&[&server], &[]);
+    gateway.begin(VERSION);
+    let (good, bad) = (r#"{"name":"alpha__x"}"#, r#"{"name":"forbidden"}"#);
+    for (place, rest) in [
+        r#""method":"tools/call","params":{"name":"alpha__x","name":"forbidden"}"#.to_owned(),
+        r#""method":"tools/call","params":{"name":"alpha__x","n\u0061me":"forbidden"}"#.to_owned(),
+        format!(r#""method":"tools/call","params":{good},"params":{bad}"#),
+        format!(r#""method":"tools/call","params":{bad},"params":{good}"#),
+        format!(r#""method":"tools/call","params":{good},"par\u0061ms":{bad}"#),
+        format!(r#""method":"tools/list","method":"tools/call","params":{bad}"#),
+        format!(r#""method":"tools/call","params":{bad}"#),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        gateway.send(&format!(r#"{{"jsonrpc":"2.0","id":{place},{rest}}}"#));
+    }
+    gateway.call("100", "alpha__x");
+    gateway.answer("100").raw(&["result"]);
+    let refused = gateway.unclaimed().iter().filter(|line| line.find(&["error", "code"]).is_some()).count();
+    assert_eq!(refused, 7, "each is answered with an error");
+    let seen = stage.transcript.find("alpha <-").into_iter().filter(|line| line.contains("forbidden")).count();
+    assert_eq!(seen, 0, "the server saw nothing of it");
 }

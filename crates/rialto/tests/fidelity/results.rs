@@ -16,6 +16,16 @@ pub(crate) const CASES: &[Case] = &[
     case!(capabilities_and_server_info_are_told),
     case!(meta_of_the_handshake_is_told, "defect: `_meta` of the handshake of the only server is dropped"),
     case!(pages_of_a_list_are_gathered),
+    case!(half_a_surrogate_pair_passes, "defect: a response with a lone surrogate is dropped and its call hangs"),
+    case!(
+        a_broken_answer_fails_its_call_at_once,
+        "defect: a response that cannot be read is dropped and its call hangs"
+    ),
+    case!(
+        a_member_that_is_null_is_one_that_is_not_there,
+        "defect: a response with `error: null` beside its result is dropped and its call hangs"
+    ),
+    case!(deep_nesting_breaks_nothing),
 ];
 
 /// A tool with everything that a typed gateway loses or rewrites.
@@ -127,6 +137,7 @@ fn whole_responses_pass_unchanged() {
         r#"{"jsonrpc":"2.0","vendorBefore":{"t":1.0},"id":$ID,"result":{"_meta":{"a/b":[1E2]},"messages":[{"role":"user","content":{"type":"text","text":"\u00e9\/","_meta":{}}}]},"vendorAfter":null}"#,
         r#"{ "jsonrpc" : "2.0" , "id" : $ID , "result" : { "contents" : [ { "uri" : "x" , "blob" : "AA==" , "new" : 1.0 } ] } }"#,
         r#"{"jsonrpc":"2.0","id":$ID,"result":{}}"#,
+        r#"{"json\u0072pc":"2.0","\u0069d":$ID,"re\u0073ult":{"is\u0045rror":false}}"#,
         r#"{"jsonrpc":"2.0","id":$ID,"result":{"id":99,"jsonrpc":"1.0","error":{"code":1},"text":"\"id\":5"}}"#,
     ];
     let mut number = 0;
@@ -285,4 +296,87 @@ fn pages_of_a_list_are_gathered() {
     life.reply(&second, r#""result":{"tools":[{"name":"y"}],"nextCursor":null}"#);
     gateway.answer("0");
     assert_eq!(gateway.ask("1", "tools/list", "{}").raw(&["result", "tools"]), format!(r#"[{TOOL},{{"name":"y"}}]"#));
+}
+
+/// Programs that cut text by the number of its UTF-16 units send this, and the clients of such programs can read it.
+fn half_a_surrogate_pair_passes() {
+    let stage = Stage::new();
+    let server = stage.server("alpha");
+    let mut gateway = stage.single(&server, &[]);
+    gateway.begin(VERSION);
+    let mut life = server.life();
+    gateway.call("1", "x");
+    let request = life.take("tools/call");
+    let members = r#""result":{"content":[{"type":"text","text":"cut off here \ud83d"}]}"#;
+    life.reply(&request, members);
+    assert_eq!(gateway.answer("1").0, format!(r#"{{"jsonrpc":"2.0","id":1,{members}}}"#));
+}
+
+/// Nobody is served by waiting for another answer to a request that has been answered, however badly.
+fn a_broken_answer_fails_its_call_at_once() {
+    let stage = Stage::new();
+    let server = stage.server("alpha");
+    let mut gateway = stage.single(&server, &[]);
+    gateway.begin(VERSION);
+    let mut life = server.life();
+    let broken = [
+        r#""result":{"not":NaN}"#,
+        r#""result":{"cut":"#,
+        "\"result\":{\"control\":\"\t\"}",
+        r#""result":{},"error":{"code":1,"message":"both"}"#,
+        r#""neither":true"#,
+    ];
+    for (place, members) in broken.iter().enumerate() {
+        gateway.call(&place.to_string(), "x");
+        let request = life.take("tools/call");
+        life.reply(&request, members);
+    }
+    let at_once = std::time::Duration::from_secs(2);
+    let hanging: Vec<_> = (0..broken.len())
+        .filter(|place| gateway.find_within(at_once, "an error", |line| line.has_id(&place.to_string())).is_none())
+        .map(|place| broken[place])
+        .collect();
+    assert_eq!(hanging, Vec::<&str>::new());
+    let answered: Vec<_> = life.unclaimed().into_iter().filter(|line| line.find(&["error"]).is_some()).collect();
+    assert_eq!(answered, [], "an answer is never answered");
+}
+
+/// Many JSON-RPC libraries write both members of an answer, as version 1 of JSON-RPC demanded.
+fn a_member_that_is_null_is_one_that_is_not_there() {
+    let stage = Stage::new();
+    let server = stage.server("alpha");
+    let mut gateway = stage.single(&server, &[]);
+    gateway.begin(VERSION);
+    let mut life = server.life();
+    gateway.call("1", "x");
+    let request = life.take("tools/call");
+    life.reply(&request, r#""result":{"n":1.0},"error":null"#);
+    assert_eq!(gateway.answer("1").raw(&["result"]), r#"{"n":1.0}"#);
+    gateway.call("2", "x");
+    let request = life.take("tools/call");
+    life.reply(&request, r#""result":null,"error":{"code":7,"message":"m"}"#);
+    assert_eq!(gateway.answer("2").raw(&["error"]), r#"{"code":7,"message":"m"}"#);
+}
+
+fn deep_nesting_breaks_nothing() {
+    let stage = Stage::new();
+    let server = stage.server("alpha");
+    let mut gateway = stage.single(&server, &["--timeout-secs", "1"]);
+    gateway.begin(VERSION);
+    let mut life = server.life();
+    gateway.call("1", "x");
+    let request = life.take("tools/call");
+    let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    life.reply(&request, &format!(r#""result":{{"deep":{}}}"#, nested(100)));
+    assert_eq!(gateway.answer("1").raw(&["result", "deep"]), nested(100));
+    // Too deep to be read, in both directions, with and without an end.
+    life.send(&nested(1_000_000));
+    life.send(&"[".repeat(1_000_000));
+    life.send(&r#"{"a":"#.repeat(500_000));
+    gateway.send(&"[".repeat(1_000_000));
+    gateway.send(&nested(1_000_000));
+    gateway.call("2", "x");
+    let request = life.take("tools/call");
+    life.reply(&request, r#""result":{}"#);
+    gateway.answer("2").raw(&["result"]);
 }

@@ -37,6 +37,12 @@ impl Transcript {
         }
     }
 
+    /// The lines that hold a piece of text.
+    pub(crate) fn find(&self, part: &str) -> Vec<String> {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().filter(|line| line.contains(part)).cloned().collect()
+    }
+
     pub(crate) fn tell(&self) {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner).join("\n");
         let name = std::thread::current().name().unwrap_or_default().to_owned();

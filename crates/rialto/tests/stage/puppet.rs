@@ -77,7 +77,7 @@ fn obey(order: &str, reports: &mut UnixStream) {
     let mut number = || words.next().unwrap().parse::<usize>().unwrap();
     match kind {
         ">" => say(rest.as_bytes()),
-        "2" => writeln!(std::io::stderr(), "{rest}").unwrap(),
+        "2" => eprintln!("{rest}"),
         // Bytes that are no text.
         "u" => say(&[0xff, 0xfe, b'{', 0x80]),
         // The same line many times.
@@ -143,6 +143,7 @@ fn be_stubborn() {
 }
 
 /// Starts a process that will not end by itself: in our group, or in a session of its own.
+#[allow(clippy::zombie_processes, reason = "to leave it behind is the point")]
 fn start_sleeper(how: &str) -> u32 {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.arg(SLEEPER).arg(how).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -157,7 +158,7 @@ fn sleeper(how: &[&str]) {
         rustix::process::setsid().unwrap();
     }
     be_stubborn();
-    writeln!(std::io::stdout(), "ready").unwrap();
+    println!("ready");
     std::thread::sleep(LIFETIME);
     exit(0);
 }

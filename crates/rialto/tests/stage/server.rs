@@ -71,7 +71,12 @@ impl Server {
 
     /// Waits until the gateway has started it (again).
     pub(crate) fn life(&self) -> Life {
-        self.lives.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("{} was not started", self.name))
+        self.lives_within(PATIENCE).unwrap_or_else(|| panic!("{} was not started", self.name))
+    }
+
+    /// The next life, if there is one by then.
+    pub(crate) fn lives_within(&self, patience: Duration) -> Option<Life> {
+        self.lives.recv_timeout(patience).ok()
     }
 }
 
