@@ -1,0 +1,20 @@
+//! What goes through the gateway comes out as it went in, byte for byte, but for ids, tool names and progress tokens.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is its own runner, and plays a server that logs")]
+
+#[path = "../stage/mod.rs"]
+mod stage;
+
+mod asks;
+mod eras;
+mod merging;
+mod notices;
+mod requests;
+mod results;
+
+fn main() {
+    stage::puppet::play_if_asked();
+    let cases = [results::CASES, requests::CASES, notices::CASES, asks::CASES, merging::CASES, eras::CASES];
+    stage::runner::main(&cases, &[]);
+}

@@ -1,0 +1,158 @@
+//! A stage for the real gateway: the test plays its client and all its servers, with real processes and raw lines.
+
+#![allow(dead_code, reason = "not every test binary uses all of it")]
+
+pub(crate) mod gateway;
+pub(crate) mod line;
+pub(crate) mod puppet;
+pub(crate) mod runner;
+pub(crate) mod server;
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use gateway::Gateway;
+use rustix::process::{Pid, Signal, kill_process};
+use server::Server;
+
+/// Everything that was said, in the order in which the test saw it.
+#[derive(Debug, Clone)]
+pub(crate) struct Transcript {
+    start: Instant,
+    lines: Arc<Mutex<Vec<String>>>,
+}
+
+impl Transcript {
+    pub(crate) fn add(&self, who: &str, what: &str) {
+        const SHOWN: usize = 600;
+        const KEPT: usize = 4000;
+        let shown: String = what.chars().take(SHOWN).collect();
+        let cut = if what.len() > shown.len() { format!(" … ({} bytes)", what.len()) } else { String::new() };
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() < KEPT {
+            lines.push(format!("{:>6} ms  {who} {shown}{cut}", self.start.elapsed().as_millis()));
+        }
+    }
+
+    /// The lines that hold a piece of text.
+    pub(crate) fn find(&self, part: &str) -> Vec<String> {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().filter(|line| line.contains(part)).cloned().collect()
+    }
+
+    pub(crate) fn tell(&self) {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner).join("\n");
+        let name = std::thread::current().name().unwrap_or_default().to_owned();
+        // In one piece, as other tests may be failing at the same time.
+        let text = format!("---- the conversation of {name}:\n{lines}\n----\n");
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    }
+}
+
+/// A directory of its own, and servers to be configured there.
+pub(crate) struct Stage {
+    directory: tempfile::TempDir,
+    pub(crate) transcript: Transcript,
+    /// Lines at the top of the configuration.
+    pub(crate) settings: String,
+    /// Further servers, as they stand in the configuration.
+    pub(crate) more: String,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        let transcript = Transcript { start: Instant::now(), lines: Arc::default() };
+        let directory = tempfile::Builder::new().prefix("stage").tempdir().unwrap();
+        Self { directory, transcript, settings: String::new(), more: String::new() }
+    }
+
+    /// A server with one tool called `x`.
+    pub(crate) fn server(&self, name: &str) -> Server {
+        Server::new(name, self.directory.path(), &self.transcript)
+    }
+
+    /// Starts the gateway in front of these servers, in this order.
+    pub(crate) fn gateway(&self, servers: &[&Server], flags: &[&str]) -> Gateway {
+        let (mut gateway, output) = self.gateway_unread(servers, flags);
+        gateway.read(output);
+        gateway
+    }
+
+    /// The same, with nothing reading what it says.
+    pub(crate) fn gateway_unread(&self, servers: &[&Server], flags: &[&str]) -> (Gateway, std::process::ChildStdout) {
+        let program = std::env::current_exe().unwrap();
+        let mut text = format!("{}\n", self.settings);
+        for server in servers {
+            text.push_str(&format!(
+                "[servers.{:?}]\ncommand = {:?}\nargs = [{:?}, {:?}]\n{}\n",
+                server.name,
+                program.to_str().unwrap(),
+                puppet::PUPPET,
+                server.socket.to_str().unwrap(),
+                server.settings
+            ));
+        }
+        text.push_str(&self.more);
+        fs::write(self.directory.path().join("rialto.toml"), text).unwrap();
+        self.start(&[&["gateway", "--stdio"], flags].concat())
+    }
+
+    /// Starts the gateway in front of one server that is named on the command line, so that names are not changed.
+    pub(crate) fn single(&self, server: &Server, flags: &[&str]) -> Gateway {
+        let (program, socket) = (std::env::current_exe().unwrap(), server.socket.to_str().unwrap().to_owned());
+        let command = ["--", program.to_str().unwrap(), puppet::PUPPET, &socket];
+        let (mut gateway, output) = self.start(&[&["gateway", "--stdio"], flags, &command].concat());
+        gateway.read(output);
+        gateway
+    }
+
+    fn start(&self, arguments: &[&str]) -> (Gateway, std::process::ChildStdout) {
+        let process = Command::new(env!("CARGO_BIN_EXE_rialto"))
+            .args(arguments)
+            .env_clear()
+            .env("HOME", self.directory.path())
+            .env("PATH", "/usr/bin:/bin")
+            .env("SECRET_CANARY", "yellow-bird")
+            .current_dir(self.directory.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut gateway = Gateway::new(process, self.transcript.clone());
+        let output = gateway.output();
+        (gateway, output)
+    }
+}
+
+pub(crate) fn kill(pid: i32, signal: Signal) {
+    kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+}
+
+/// Whether a process is there and not merely waiting to be buried.
+pub(crate) fn is_alive(pid: i32) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    !matches!(state, Some('Z' | 'X') | None)
+}
+
+/// Fails unless all these processes are gone within `patience`; kills what is left.
+pub(crate) fn expect_gone(pids: &[(&str, i32)], patience: Duration) {
+    let deadline = Instant::now() + patience;
+    loop {
+        let alive: Vec<_> = pids.iter().filter(|(_, pid)| is_alive(*pid)).collect();
+        if alive.is_empty() {
+            return;
+        }
+        if Instant::now() >= deadline {
+            for (_, pid) in &alive {
+                let _ = kill_process(Pid::from_raw(*pid).unwrap(), Signal::KILL);
+            }
+            panic!("still alive after {patience:?}: {alive:?}");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
