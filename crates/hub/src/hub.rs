@@ -33,6 +33,8 @@ const OWN_INFO: &str =
 #[derive(Debug)]
 pub struct Hub {
     plan: Plan,
+    /// Whether any tool is hidden on purpose.
+    has_policy: bool,
     sources: Vec<Arc<Source>>,
     catalogue: Mutex<Arc<Catalogue>>,
     peers: Mutex<BTreeMap<u64, Entry>>,
@@ -60,8 +62,10 @@ impl Hub {
     pub fn start(plan: Plan, guard: Guard, events: Events) -> Arc<Self> {
         let servers = plan.servers.iter().cloned().enumerate();
         let sources = servers.map(|(index, server)| Source::new(index, server, events.clone())).collect();
+        let has_policy = plan.servers.iter().any(|server| !server.allow.is_empty() || !server.deny.is_empty());
         let hub = Arc::new(Self {
             plan,
+            has_policy,
             sources,
             catalogue: Mutex::default(),
             peers: Mutex::default(),
@@ -302,17 +306,25 @@ impl Hub {
         }
     }
 
-    /// Finds the server behind a name that is not known yet: it may belong to a server that is still starting.
-    async fn late_route(&self, kind: Kind, public: &str) -> Option<Route> {
+    /// Finds the server behind a name that is not known yet: it may belong to a server that is starting, or down.
+    async fn late_route(&self, kind: Kind, public: &str) -> Result<Option<Route>, Down> {
         let named = self.sources.iter().find(|source| public.starts_with(&name::public(&source.plan.name, "")));
+        let mut down = None;
         match named {
             Some(source) if source.offer().is_none() => {
-                let _ = source.link().await;
+                down = source.link().await.err().map(|reason| Down {
+                    server: source.plan.name.clone(),
+                    fault: rialto_mcp::pending::Fault::Closed(reason),
+                });
             }
             _ => self.wait_started().await,
         }
         let found = self.catalogue().section(kind).route(public).cloned();
-        found.or_else(|| self.transparent().map(|only| Route { source: only.index, name: public.into() }))
+        let found = found.or_else(|| self.transparent().map(|only| Route { source: only.index, name: public.into() }));
+        match (found, down) {
+            (None, Some(down)) => Err(down),
+            (found, _) => Ok(found),
+        }
     }
 
     async fn by_name(&self, kind: Kind, call: Call) -> Answer {
@@ -324,12 +336,18 @@ impl Hub {
         let Some(public) = json::string(&call.params()[place.clone()]) else {
             return Answer::Error(Error::invalid_params("`name` must be a string"));
         };
+        if self.has_policy && has_second_name(call.params()) {
+            return Answer::Error(Error::invalid_params("`name` is given twice, in different spellings"));
+        }
         let catalogue = self.catalogue();
         let late;
         let route = match catalogue.section(kind).route(&public) {
             Some(route) => Some(route),
             None => {
-                late = Box::pin(self.late_route(kind, &public)).await;
+                late = match Box::pin(self.late_route(kind, &public)).await {
+                    Ok(late) => late,
+                    Err(down) => return Answer::Error(bridge::unanswered(&down.server, call.method(), &down.fault)),
+                };
                 late.as_ref()
             }
         };
@@ -417,7 +435,11 @@ impl Hub {
         else {
             return Answer::Error(Error::invalid_params("`ref` must have a `name` or a `uri`"));
         };
-        let Some(route) = self.late_route(Kind::Prompts, &public).await else {
+        let route = match self.late_route(Kind::Prompts, &public).await {
+            Ok(route) => route,
+            Err(down) => return Answer::Error(bridge::unanswered(&down.server, call.method(), &down.fault)),
+        };
+        let Some(route) = route else {
             let error = Error::new(error::Kind::PromptNotFound, format!("Unknown prompt: {public}"));
             return Answer::Error(error.with("name", public));
         };
@@ -480,6 +502,18 @@ impl Hub {
     }
 }
 
+/// Some servers take `Name` for `name`: what our policy saw must be what they see.
+fn has_second_name(params: &[u8]) -> bool {
+    let is_name = |key: &[u8]| key.eq_ignore_ascii_case(b"name");
+    json::Members::of(params).map_while(Result::ok).filter(|member| is_name(member.key)).count() > 1
+}
+
+/// The server that a name belongs to is not there.
+struct Down {
+    server: String,
+    fault: rialto_mcp::pending::Fault,
+}
+
 impl Service for Hub {
     fn info(&self) -> Bytes {
         let only = if let [only] = self.sources.as_slice() { only.ready() } else { None };
@@ -508,8 +542,9 @@ impl Service for Hub {
             return;
         }
         for link in self.sources.iter().filter_map(|source| source.ready()) {
-            if !link.is_modern() {
-                let _ = link.client.outlet().send(|out| out.extend_from_slice(note.as_json())).await;
+            // Without waiting: one server that does not read must not hold up what is for the others.
+            if !link.is_modern() && !link.client.outlet().try_send(|out| out.extend_from_slice(note.as_json())) {
+                link.source.warn(format!("{} could not be passed on: the server does not read", note.method()));
             }
         }
     }

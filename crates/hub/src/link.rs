@@ -169,7 +169,7 @@ impl Link {
 
     /// Whether a notification belongs to a subscription that has been replaced: its successor tells the same.
     pub(crate) fn is_outdated(&self, note: &Notification) -> bool {
-        subscription(note).is_some_and(|id| id != *self.acknowledged.borrow())
+        subscription(note).is_some_and(|id| id < *self.acknowledged.borrow())
     }
 }
 

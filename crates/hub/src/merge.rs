@@ -11,7 +11,7 @@ use std::sync::Arc;
 const GENERAL: &str = r#"{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"logging":{},"completions":{}}"#;
 
 /// Members of a handshake's result that are told in another way, or not at all.
-const KNOWN: [&str; 9] = [
+const KNOWN: [&str; 8] = [
     "protocolVersion",
     "capabilities",
     "serverInfo",
@@ -20,7 +20,6 @@ const KNOWN: [&str; 9] = [
     "resultType",
     "ttlMs",
     "cacheScope",
-    "_meta",
 ];
 
 /// Describes the hub in front of `links`, which are in the order of the plan; absent ones are not ready.

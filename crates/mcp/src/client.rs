@@ -103,6 +103,10 @@ impl Client {
     /// Fails everything that waits for this server, and will.
     pub fn close(&self, reason: &str) {
         self.pending.close(reason);
+        // Its questions need no answer any more.
+        for (_, (task, _)) in self.answering.lock().unwrap_or_else(PoisonError::into_inner).drain() {
+            task.abort();
+        }
     }
 
     /// Introduces `profile` to the server.
@@ -116,7 +120,10 @@ impl Client {
             Opening::Legacy => self.initialize(profile, patience).await?,
             Opening::Modern => self.discover(profile, patience).await?,
             Opening::LegacyThenModern => match self.initialize(profile, patience).await {
-                Err(Unwelcome::Refused { .. }) => self.discover(profile, patience).await?,
+                // If it refuses both, the reason it gave first is the better one.
+                Err(refused @ Unwelcome::Refused { .. }) => {
+                    self.discover(profile, patience).await.map_err(|_| refused)?
+                }
                 other => other?,
             },
             Opening::ModernThenLegacy => match self.discover(profile, PROBE).await {
@@ -249,38 +256,65 @@ impl Client {
                         }
                     }
                 },
-                Line::TooLong { beginning } => self.take_too_long(host, &beginning).await,
+                Line::TooLong { beginning } => self.take_too_long(&beginning).await,
+                Line::EndOfTooLong { ending } => self.take_end(host, &ending),
             }
         }
         Ok(())
     }
 
-    async fn take<H: Host>(self: &Arc<Self>, host: &Arc<H>, member: Result<Message, Malformed>, text: &[u8]) {
+    async fn take<H: Host>(self: &Arc<Self>, host: &Arc<H>, member: Result<Message, Malformed>, text: &Bytes) {
         match member {
             Ok(Message::Response(response)) => {
                 self.pending.answer(response);
             }
             Ok(Message::Notification(note)) => match note.method() {
-                "notifications/progress" if self.pending.progress(&note).await => {}
+                // Progress on a request that is over concerns nobody.
+                "notifications/progress" => {
+                    self.pending.progress(&note).await;
+                }
                 "notifications/cancelled" => self.cancelled(&note),
                 _ => host.notification(note).await,
             },
             Ok(Message::Request(request)) => self.start(host, request).await,
-            Err(Malformed { problem: Problem::Envelope, reason, id: Some(id) }) => {
-                self.refuse(&id, format!("Invalid request: {reason}")).await;
-            }
-            Err(_) => host.stray(text),
+            Err(malformed) => self.take_malformed(host, malformed, text).await,
         }
     }
 
-    async fn take_too_long<H: Host>(&self, host: &Arc<H>, beginning: &Bytes) {
+    /// Not a message; but if it was meant as an answer, whoever waits for it should not wait on.
+    async fn take_malformed<H: Host>(&self, host: &Arc<H>, malformed: Malformed, text: &Bytes) {
+        let found = message::salvage(text);
+        let id = malformed.id.or(found.id).or_else(|| message::salvage_end(text));
+        match (found.kind, id) {
+            (SalvageKind::Request, Some(id)) if malformed.problem == Problem::Envelope => {
+                self.refuse(&id, format!("Invalid request: {}", malformed.reason)).await;
+            }
+            (SalvageKind::Response | SalvageKind::Unknown, Some(id)) if self.fail(&id, &malformed.reason) => {}
+            _ => host.stray(text),
+        }
+    }
+
+    fn fail(&self, id: &Id, reason: &str) -> bool {
+        id.as_number().is_some_and(|id| self.pending.fail(id, Fault::Unreadable(reason.to_owned())))
+    }
+
+    async fn take_too_long(&self, beginning: &Bytes) {
         let found = message::salvage(beginning);
         match found.id {
             Some(id) if found.kind == SalvageKind::Request => {
                 self.refuse(&id, "Invalid request: the message is longer than the limit".into()).await;
             }
-            Some(id) if id.as_number().is_some_and(|id| self.pending.fail(id, Fault::TooLong)) => {}
-            _ => host.stray(beginning),
+            Some(id) => {
+                id.as_number().map(|id| self.pending.fail(id, Fault::TooLong));
+            }
+            None => {}
+        }
+    }
+
+    fn take_end<H: Host>(&self, host: &Arc<H>, ending: &Bytes) {
+        let id = message::salvage_end(ending).as_ref().and_then(Id::as_number);
+        if !id.is_some_and(|id| self.pending.fail(id, Fault::TooLong)) {
+            host.stray(ending);
         }
     }
 
@@ -301,6 +335,7 @@ impl Client {
         let task_reason = reason.clone();
         let task = tokio::spawn(async move {
             let id = request.id.clone();
+            let _question = client.pending.question();
             let answer = host.request(request, task_reason).await;
             let version = client.version();
             let _ = client.outlet.send(|out| reply::write(out, &id, answer, "", version, Bytes::new)).await;

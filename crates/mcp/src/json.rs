@@ -2,8 +2,8 @@
 //!
 //! Everything that passes through Rialto stays the bytes it was. What we need from a message is *where* its id, its
 //! method or its tool name stand, so that these can be read or replaced; the rest is only checked. Stricter than the
-//! grammar in two points: a lone surrogate escape is refused (it has no UTF-8 form), and so is nesting deeper than
-//! [`MAX_DEPTH`], so that whatever passes here can be read by recursive readers behind us.
+//! grammar in one point: nesting deeper than [`MAX_DEPTH`] is refused, so that recursive readers behind us are safe. Half
+//! a surrogate pair, which the grammar allows and Unicode does not, is a question of its own: [`has_lone_surrogate`].
 //!
 //! All functions expect UTF-8; [`crate::message::parse`] checks that once for the whole message.
 
@@ -33,8 +33,6 @@ pub enum FlawKind {
     Control,
     #[error("bad escape in a string")]
     Escape,
-    #[error("lone surrogate in a string")]
-    Surrogate,
     #[error("malformed number")]
     Number,
     #[error("nested too deeply")]
@@ -201,19 +199,7 @@ fn escape_end(text: &[u8], at: usize) -> Result<usize, Flaw> {
     match text.get(at + 1) {
         None => flaw(at + 1, FlawKind::End),
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),
-        Some(b'u') => match hex4(text, at + 2)? {
-            0xD800..=0xDBFF => {
-                if text.get(at + 6..at + 8) != Some(b"\\u") {
-                    return flaw(at, FlawKind::Surrogate);
-                }
-                match hex4(text, at + 8)? {
-                    0xDC00..=0xDFFF => Ok(at + 12),
-                    _ => flaw(at, FlawKind::Surrogate),
-                }
-            }
-            0xDC00..=0xDFFF => flaw(at, FlawKind::Surrogate),
-            _ => Ok(at + 6),
-        },
+        Some(b'u') => hex4(text, at + 2).map(|_| at + 6),
         Some(_) => flaw(at, FlawKind::Escape),
     }
 }
@@ -226,6 +212,28 @@ fn hex4(text: &[u8], at: usize) -> Result<u32, Flaw> {
         value = value * 16 + digit;
     }
     Ok(value)
+}
+
+/// Whether a string in this JSON text escapes half a surrogate pair, which stands for no character.
+pub fn has_lone_surrogate(text: &[u8]) -> bool {
+    let mut at = 0;
+    while let Some(found) = memchr::memchr(b'\\', &text[at..]) {
+        at += found;
+        if text.get(at + 1) != Some(&b'u') {
+            at = (at + 2).min(text.len());
+            continue;
+        }
+        match hex4(text, at + 2) {
+            Ok(0xD800..=0xDBFF) => match text.get(at + 6..at + 8) {
+                Some(b"\\u") if matches!(hex4(text, at + 8), Ok(0xDC00..=0xDFFF)) => at += 12,
+                _ => return true,
+            },
+            Ok(0xDC00..=0xDFFF) => return true,
+            _ => at += 6,
+        }
+        at = at.min(text.len());
+    }
+    false
 }
 
 fn number_end(text: &[u8], mut at: usize) -> Result<usize, Flaw> {

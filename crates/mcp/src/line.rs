@@ -1,7 +1,7 @@
 //! Cuts a stream of bytes into lines, in bounded memory and safe to cancel.
 //!
-//! A line that is longer than the limit is not kept: its beginning is handed out so that it can be answered, the rest is
-//! read and dropped until the next line break. A byte order mark at the start of the stream, carriage returns before the
+//! A line that is longer than the limit is not kept: its beginning is handed out at once so that it can be answered, the
+//! rest is read and dropped until the next line break; then its ending is handed out, too. A byte order mark at the start of the stream, carriage returns before the
 //! line break and blank lines are passed over; a last line without a line break counts.
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -11,8 +11,8 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// The longest message that is taken: what the official SDKs that have a limit also use.
 pub const DEFAULT_LIMIT: usize = 16 * 1024 * 1024;
 
-/// How much of an over-long line is kept to find its id.
-const KEPT_BEGINNING: usize = 4096;
+/// How much of an over-long line is kept at either end to find its id.
+const KEPT: usize = 4096;
 
 /// How much is asked for in one read. Small, because a request in flight keeps the block alive that it was read into.
 const READ_SIZE: usize = 16 * 1024;
@@ -27,6 +27,10 @@ pub enum Line {
     TooLong {
         beginning: Bytes,
     },
+    /// The ending of the line that was too long.
+    EndOfTooLong {
+        ending: Bytes,
+    },
 }
 
 /// Reads lines from `reader`.
@@ -39,14 +43,15 @@ pub struct LineReader<R> {
     searched: usize,
     at_start: bool,
     at_end: bool,
-    /// Inside an over-long line: drop everything up to the next line break.
+    /// Inside an over-long line: drop everything up to the next line break, but for the latest bytes.
     skipping: bool,
+    ending: Vec<u8>,
 }
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
     pub fn new(reader: R, limit: usize) -> Self {
         let buffer = BytesMut::new();
-        Self { reader, limit, buffer, searched: 0, at_start: true, at_end: false, skipping: false }
+        Self { reader, limit, buffer, searched: 0, at_start: true, at_end: false, skipping: false, ending: Vec::new() }
     }
 
     /// The next line that is not blank; `None` at the end. Nothing is lost when the future is dropped.
@@ -82,25 +87,32 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             let found = memchr::memchr(b'\n', &self.buffer[self.searched..]).map(|at| at + self.searched);
             let end = match found {
                 Some(end) => end,
-                None if self.at_end && !self.buffer.is_empty() => self.buffer.len(),
+                None if self.at_end && (self.skipping || !self.buffer.is_empty()) => self.buffer.len(),
                 None => {
                     self.searched = self.buffer.len();
                     return self.give_up_if_too_long();
                 }
             };
+            let has_return = end > 0 && self.buffer[end - 1] == b'\r';
+            if !self.skipping && end - usize::from(has_return) > self.limit {
+                // The last of it stays, to be handed out as its ending next.
+                let beginning = beginning(&self.buffer[..end]);
+                self.buffer.advance(end - end.min(KEPT));
+                self.searched = 0;
+                self.skipping = true;
+                return Some(Line::TooLong { beginning });
+            }
             let mut line = self.buffer.split_to(end);
             self.searched = 0;
             if found.is_some() {
                 self.buffer.advance(1);
             }
             if std::mem::take(&mut self.skipping) {
-                continue;
+                self.keep_ending(&line);
+                return Some(Line::EndOfTooLong { ending: std::mem::take(&mut self.ending).into() });
             }
-            if line.last() == Some(&b'\r') {
-                line.truncate(line.len() - 1);
-            }
-            if line.len() > self.limit {
-                return Some(Line::TooLong { beginning: beginning(&line) });
+            if has_return {
+                line.truncate(end - 1);
             }
             if !line.iter().all(u8::is_ascii_whitespace) {
                 return Some(Line::Text(line.freeze()));
@@ -110,7 +122,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 
     fn give_up_if_too_long(&mut self) -> Option<Line> {
         if self.skipping {
-            self.buffer.clear();
+            let dropped = self.buffer.split();
+            self.keep_ending(&dropped);
             self.searched = 0;
             return None;
         }
@@ -119,16 +132,21 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         if length <= self.limit {
             return None;
         }
-        let beginning = beginning(&self.buffer);
-        self.buffer = BytesMut::new();
+        let dropped = std::mem::take(&mut self.buffer);
+        self.keep_ending(&dropped);
         self.searched = 0;
         self.skipping = true;
-        Some(Line::TooLong { beginning })
+        Some(Line::TooLong { beginning: beginning(&dropped) })
+    }
+
+    fn keep_ending(&mut self, bytes: &[u8]) {
+        self.ending.extend_from_slice(&bytes[bytes.len().saturating_sub(KEPT)..]);
+        self.ending.drain(..self.ending.len().saturating_sub(KEPT));
     }
 }
 
 fn beginning(line: &[u8]) -> Bytes {
-    Bytes::copy_from_slice(&line[..line.len().min(KEPT_BEGINNING)])
+    Bytes::copy_from_slice(&line[..line.len().min(KEPT)])
 }
 
 #[cfg(test)]
@@ -171,11 +189,13 @@ mod tests {
             loop {
                 // Every other poll is dropped: a reader that is not safe to cancel would lose bytes here.
                 let line = tokio::select! { biased; line = reader.next() => line.unwrap(), () = tokio::task::yield_now() => continue };
-                match line {
-                    Some(Line::Text(text)) => lines.push(String::from_utf8_lossy(&text).into_owned()),
-                    Some(Line::TooLong { beginning }) => lines.push(format!("too long: {}", String::from_utf8_lossy(&beginning))),
+                let (label, bytes) = match line {
+                    Some(Line::Text(text)) => ("", text),
+                    Some(Line::TooLong { beginning }) => ("too long: ", beginning),
+                    Some(Line::EndOfTooLong { ending }) => ("ended: ", ending),
                     None => return lines,
-                }
+                };
+                lines.push(format!("{label}{}", String::from_utf8_lossy(&bytes)));
             }
         })
     }
@@ -189,9 +209,9 @@ mod tests {
             ("\u{feff}a\r\nb\r\n", &["a", "b"]),
             ("\n \n\r\na\n", &["a"]),
             ("a\n\u{feff}b\n", &["a", "\u{feff}b"]),
-            ("123456789\nok\n", &["too long: 123456789", "ok"]),
+            ("123456789\nok\n", &["too long: 123456789", "ended: 123456789", "ok"]),
             ("12345678\nok\n", &["12345678", "ok"]),
-            ("ok\n123456789", &["ok", "too long: 123456789"]),
+            ("ok\n123456789", &["ok", "too long: 123456789", "ended: 123456789"]),
             ("12345678\r\nok\n", &["12345678", "ok"]),
         ];
         for (input, expected) in cases {

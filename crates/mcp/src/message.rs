@@ -314,9 +314,13 @@ fn parse_response(
     error: Option<Range<usize>>,
     id: Option<Id>,
 ) -> Result<Message, &'static str> {
+    // Many libraries write the one that is not there as `null`.
+    let is_null = |place: &Range<usize>| text[place.start] == b'n';
     let (outcome, is_error) = match (result, error) {
         (Some(result), None) => (result, false),
         (None, Some(error)) => (error, true),
+        (Some(result), Some(error)) if is_null(&error) => (result, false),
+        (Some(result), Some(error)) if is_null(&result) => (error, true),
         _ => return Err("a response has either a result or an error"),
     };
     if id.is_none() {
@@ -363,6 +367,21 @@ pub fn salvage(beginning: &Bytes) -> Salvage {
         found.kind = kind_of(members.last_key()).unwrap_or(SalvageKind::Unknown);
     }
     found
+}
+
+/// The id at the very end of a message whose beginning does not have it, as some libraries write it:
+/// `…,"id":7}` or `…,"jsonrpc":"2.0","id":7}` or `…,"id":7,"jsonrpc":"2.0"}`.
+pub fn salvage_end(ending: &[u8]) -> Option<Id> {
+    let at = memchr::memmem::rfind(ending, b"\"id\"")?;
+    let colon = json::skip_space(ending, at + 4);
+    if ending.get(colon) != Some(&b':') {
+        return None;
+    }
+    let start = json::skip_space(ending, colon + 1);
+    let end = json::value_end(ending, start).ok()?;
+    let rest: Vec<u8> = ending[end..].iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let is_last = rest == b"}" || rest == b",\"jsonrpc\":\"2.0\"}";
+    is_last.then(|| Id::read(Bytes::copy_from_slice(&ending[start..end]))).flatten()
 }
 
 fn kind_of(key: &[u8]) -> Option<SalvageKind> {

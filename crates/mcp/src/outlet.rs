@@ -97,6 +97,16 @@ impl Outlet {
         }
     }
 
+    /// Appends one message unless too much is waiting already; says whether it did.
+    pub fn try_send(&self, write: impl FnOnce(&mut Vec<u8>)) -> bool {
+        let mut state = self.0.state();
+        let has_room = !state.closed && !state.finished && state.buffer.len() < HIGH_WATER;
+        if has_room {
+            self.0.append(&mut state, write);
+        }
+        has_room
+    }
+
     /// Ends the stream after what has been written so far.
     pub fn finish(&self) {
         self.0.state().finished = true;

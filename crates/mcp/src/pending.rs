@@ -35,6 +35,9 @@ pub enum Fault {
     /// The answer came, but was longer than we take.
     #[error("the answer is longer than the limit")]
     TooLong,
+    /// The answer came, but is not a message.
+    #[error("the answer cannot be read: {0}")]
+    Unreadable(String),
 }
 
 /// Where progress on a request is passed on to, and under which token.
@@ -67,6 +70,9 @@ struct Table {
     next: u64,
     waiting: HashMap<u64, Waiting, BuildHasherDefault<Spread>>,
     closed: Option<Arc<str>>,
+    /// How many questions of the peer we have not answered yet, and when the last was.
+    questions: usize,
+    last_answer: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -78,7 +84,7 @@ struct Waiting {
 
 impl Pending {
     pub fn new(outlet: Outlet) -> Self {
-        let table = Table { next: 1, waiting: HashMap::default(), closed: None };
+        let table = Table { next: 1, waiting: HashMap::default(), closed: None, questions: 0, last_answer: None };
         Self { outlet, table: Mutex::new(table) }
     }
 
@@ -106,15 +112,18 @@ impl Pending {
             table.waiting.insert(id, Waiting { answer, progress: asker.progress, last_sign: started });
             id
         };
-        let mut guard = Guard { pending: self, id, reason: asker.reason, armed: true };
-        if self.outlet.send(|out| write(out, id)).await.is_err() {
-            guard.armed = false;
-            let closed = self.table().closed.clone();
-            self.forget(id);
-            return Err(Fault::Closed(closed.unwrap_or_else(|| "the connection is closed".into())));
-        }
         let end = started + patience.total;
         let mut deadline = (started + patience.silence).min(end);
+        // Nothing to cancel before the peer has heard of it.
+        let mut guard = Guard { pending: self, id, reason: asker.reason, is_sent: false, armed: true };
+        match tokio::time::timeout_at(deadline, self.outlet.send(|out| write(out, id))).await {
+            Ok(Ok(())) => guard.is_sent = true,
+            Ok(Err(_)) => {
+                let closed = self.table().closed.clone();
+                return Err(Fault::Closed(closed.unwrap_or_else(|| "the connection is closed".into())));
+            }
+            Err(_) => return Err(Fault::Timeout(deadline - started)),
+        }
         loop {
             match tokio::time::timeout_at(deadline, &mut answered).await {
                 Ok(Ok(answer)) => {
@@ -126,8 +135,7 @@ impl Pending {
                     return Err(Fault::Closed("the connection is closed".into()));
                 }
                 Err(_) => {
-                    let last_sign = self.table().waiting.get(&id).map_or(started, |waiting| waiting.last_sign);
-                    let extended = (last_sign + patience.silence).min(end);
+                    let extended = (self.last_sign(id).unwrap_or(started) + patience.silence).min(end);
                     if extended <= deadline {
                         return Err(Fault::Timeout(deadline - started));
                     }
@@ -135,6 +143,21 @@ impl Pending {
                 }
             }
         }
+    }
+
+    /// When the peer last showed that it is at work on a request. A peer that waits for us is not silent.
+    fn last_sign(&self, id: u64) -> Option<Instant> {
+        let table = self.table();
+        if table.questions > 0 {
+            return Some(Instant::now());
+        }
+        table.waiting.get(&id).map(|waiting| waiting.last_sign).max(table.last_answer)
+    }
+
+    /// The peer has asked us something: until the returned guard is dropped, its silence is our doing.
+    pub fn question(&self) -> Question<'_> {
+        self.table().questions += 1;
+        Question(self)
     }
 
     /// Hands an answer to whoever waits for it; `false` if nobody does.
@@ -184,6 +207,18 @@ impl Pending {
     }
 }
 
+/// A question of the peer that we have not answered yet.
+#[derive(Debug)]
+pub struct Question<'a>(&'a Pending);
+
+impl Drop for Question<'_> {
+    fn drop(&mut self) {
+        let mut table = self.0.table();
+        table.questions -= 1;
+        table.last_answer = Some(Instant::now());
+    }
+}
+
 /// A hasher for numbers that we count ourselves: nobody can choose them to collide, so one multiplication is enough.
 #[derive(Debug, Default)]
 struct Spread(u64);
@@ -209,6 +244,7 @@ struct Guard<'a> {
     pending: &'a Pending,
     id: u64,
     reason: Option<Reason>,
+    is_sent: bool,
     armed: bool,
 }
 
@@ -218,6 +254,9 @@ impl Drop for Guard<'_> {
             return;
         }
         self.pending.forget(self.id);
+        if !self.is_sent {
+            return;
+        }
         let mut params = format!("{{\"requestId\":{}", self.id).into_bytes();
         if let Some(reason) = self.reason.as_ref().and_then(|reason| reason.get()) {
             params.extend_from_slice(b",\"reason\":");
@@ -302,6 +341,24 @@ mod tests {
             pending.progress(&note).await;
         }
         assert_eq!(asked.await.unwrap().unwrap_err(), Fault::Timeout(Duration::from_secs(25)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_waits_for_us_is_not_silent() {
+        let (pending, mut drain) = setup();
+        let asked = ask(&pending);
+        sent(&mut drain).await;
+        let question = pending.question();
+        tokio::time::sleep(Duration::from_secs(14)).await;
+        drop(question);
+        assert_eq!(asked.await.unwrap().unwrap_err(), Fault::Timeout(Duration::from_secs(24)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_reads_nothing_ends_in_a_timeout() {
+        let (pending, _drain) = setup();
+        pending.outlet.send_now(|out| out.resize(crate::outlet::HIGH_WATER, b'x'));
+        assert_eq!(ask(&pending).await.unwrap().unwrap_err(), Fault::Timeout(Duration::from_secs(10)));
     }
 
     #[tokio::test]

@@ -192,11 +192,18 @@ impl<S: Service> Session<S> {
     /// Takes one line; what belongs to it is written to `outlet`.
     pub async fn receive(self: &Arc<Self>, line: Line, outlet: &Outlet) {
         match line {
+            // No character can stand for half a pair, so this is text that cannot be in UTF-8.
+            Line::Text(text) if json::has_lone_surrogate(&text) => {
+                let reason = "a string has half a surrogate pair".to_owned();
+                let malformed = Malformed { problem: Problem::Syntax, reason, id: None };
+                self.refuse(malformed, &Reply::Line(outlet.clone())).await;
+            }
             Line::Text(text) => match message::parse(text) {
                 Incoming::Single(member) => self.take(member, Reply::Line(outlet.clone()), outlet).await,
                 Incoming::Batch(members) => self.take_batch(members, outlet).await,
             },
             Line::TooLong { beginning } => self.take_too_long(&beginning, outlet).await,
+            Line::EndOfTooLong { .. } => {}
         }
         if self.state().storm > STORM_BURST {
             tokio::time::sleep(STORM_DELAY).await;
@@ -404,7 +411,9 @@ impl<S: Service> Session<S> {
     async fn notification(&self, note: &Notification) {
         match note.method() {
             "notifications/cancelled" => self.cancel(note),
-            "notifications/progress" if self.peer.pending.progress(note).await => {}
+            "notifications/progress" => {
+                self.peer.pending.progress(note).await;
+            }
             method => {
                 if method == "notifications/initialized" {
                     self.peer.set_initialized();
@@ -515,12 +524,23 @@ impl<S: Service> Drop for Watching<S> {
     }
 }
 
-/// Serves one client over a pair of streams until it ends its input, asks for `shutdown` or goes away.
-pub async fn serve<S: Service>(
-    service: Arc<S>,
-    reader: Pin<Box<dyn AsyncRead + Send>>,
-    writer: Pin<Box<dyn AsyncWrite + Send>>,
-) -> io::Result<()> {
+/// The two directions of a connection to one client.
+pub struct Streams {
+    pub reader: Pin<Box<dyn AsyncRead + Send>>,
+    pub writer: Pin<Box<dyn AsyncWrite + Send>>,
+    /// Resolves when nobody can read any more what is written.
+    pub closed: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+impl std::fmt::Debug for Streams {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Streams")
+    }
+}
+
+/// Serves one client until it ends its input, asks for `shutdown` or goes away.
+pub async fn serve<S: Service>(service: Arc<S>, streams: Streams) -> io::Result<()> {
+    let Streams { reader, writer, closed } = streams;
     let (outlet, drain) = outlet();
     let session = Session::new(service.clone(), outlet.clone());
     let mut pump = tokio::spawn(drain.pump(writer));
@@ -550,6 +570,10 @@ pub async fn serve<S: Service>(
         }
         // The client no longer reads: there is nobody to work for.
         pumped = &mut pump => Ok(pumped),
+        () = closed => {
+            pump.abort();
+            Ok(Ok(Ok(())))
+        }
     };
     session.abandon();
     service.closed(&session.peer);

@@ -4,17 +4,22 @@
 //! which halves the cost of a call and lets the process end while a read is pending. Terminals, files and whatever else
 //! go through threads.
 
+use crate::server::Streams;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::pin::Pin;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, Interest};
 use tokio::net::unix::pipe;
 
-/// Standard input.
-pub fn input() -> Pin<Box<dyn AsyncRead + Send>> {
+/// Standard input and output.
+pub fn streams() -> Streams {
+    Streams { reader: input(), writer: output(), closed: Box::pin(closed()) }
+}
+
+fn input() -> Pin<Box<dyn AsyncRead + Send>> {
     match open(rustix::stdio::stdin()) {
         Ok(Stream::Pipe(file)) => match pipe::Receiver::from_owned_fd(file) {
             Ok(receiver) => Box::pin(receiver),
@@ -28,8 +33,7 @@ pub fn input() -> Pin<Box<dyn AsyncRead + Send>> {
     }
 }
 
-/// Standard output.
-pub fn output() -> Pin<Box<dyn AsyncWrite + Send>> {
+fn output() -> Pin<Box<dyn AsyncWrite + Send>> {
     match open(rustix::stdio::stdout()) {
         Ok(Stream::Pipe(file)) => match pipe::Sender::from_owned_fd(file) {
             Ok(sender) => Box::pin(sender),
@@ -40,6 +44,25 @@ pub fn output() -> Pin<Box<dyn AsyncWrite + Send>> {
             Err(_) => Box::pin(tokio::io::stdout()),
         },
         _ => Box::pin(tokio::io::stdout()),
+    }
+}
+
+/// Waits until the reader of our standard output is gone. A pipe then has an error pending; a socket can be read, which
+/// nothing else makes it, since hosts do not write there.
+async fn closed() {
+    let is_gone = match open(rustix::stdio::stdout()) {
+        Ok(Stream::Pipe(file)) => match pipe::Sender::from_owned_fd(file) {
+            Ok(sender) => sender.ready(Interest::ERROR).await.is_ok(),
+            Err(_) => false,
+        },
+        Ok(Stream::Socket(socket)) => match tokio::net::UnixStream::from_std(socket) {
+            Ok(stream) => stream.ready(Interest::READABLE).await.is_ok(),
+            Err(_) => false,
+        },
+        _ => false,
+    };
+    if !is_gone {
+        std::future::pending().await
     }
 }
 

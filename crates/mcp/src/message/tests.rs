@@ -1,6 +1,6 @@
 //! Envelopes: what is accepted, how the rest is called, and that passing on changes nothing else.
 
-use super::{Incoming, Message, Problem, SalvageKind, parse, salvage};
+use super::{Incoming, Message, Problem, SalvageKind, parse, salvage, salvage_end};
 use bytes::Bytes;
 use proptest::prelude::{Just, Strategy, any, prop, prop_assert_eq, prop_oneof, proptest};
 
@@ -48,12 +48,14 @@ fn reads_and_names() {
         (r#"{"jsonrpc":"2.0","id":null,"error":{}}"#, "error -"),
         (r#"{"jsonrpc":"2.0","error":{}}"#, "error -"),
         (r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{}}"#, "Response 1"),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{},"error":null}"#, "result 1"),
+        (r#"{"jsonrpc":"2.0","id":1,"result":null,"error":{}}"#, "error 1"),
+        (r#"{"jsonrpc":"2.0","id":1,"result":null}"#, "result 1"),
         (r#"{"jsonrpc":"2.0","result":{}}"#, "Response -"),
         (r#"{"id":1,"result":{}}"#, "Response 1"),
         ("not json", "Syntax -"),
         (r#"{"jsonrpc":"2.0","id":1"#, "Syntax -"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"m"} x"#, "Syntax -"),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":"\ud800"}}"#, "Syntax -"),
         (r#"{"foo":1}"#, "Envelope -"),
         ("42", "Envelope -"),
         ("\"text\"", "Envelope -"),
@@ -102,6 +104,21 @@ fn the_beginning_of_a_message_tells_something() {
         ("nothing of the kind", "", SalvageKind::Unknown),
     ] {
         assert_eq!(picture(text), (id.to_owned(), kind), "{text}");
+    }
+}
+
+#[test]
+fn the_end_of_a_message_tells_something() {
+    for (text, id) in [
+        (r#"xxx"}]},"jsonrpc":"2.0","id":17}"#, Some("17")),
+        (r#"xxx"}]},"id": "a b" , "jsonrpc":"2.0" } "#, Some("\"a b\"")),
+        (r#"xxx"}]},"user":{"id":17}}"#, None),
+        (r#"xxx"}]},"id":17,"more":1}"#, None),
+        (r#"xxx"}]},"id":1.5}"#, None),
+        ("nothing", None),
+    ] {
+        let found = salvage_end(text.as_bytes()).map(|id| String::from_utf8_lossy(id.as_json()).into_owned());
+        assert_eq!(found.as_deref(), id, "{text}");
     }
 }
 

@@ -112,7 +112,7 @@ async fn gateway_stdio(plan: Plan, talk: Talk) -> Outcome {
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| no_signals(&error))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| no_signals(&error))?;
     let served = tokio::select! {
-        served = serve(hub.clone(), stdio::input(), stdio::output()) => served,
+        served = serve(hub.clone(), stdio::streams()) => served,
         _ = terminate.recv() => Ok(()),
         _ = interrupt.recv() => Ok(()),
     };

@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
 /// Serves the example tools until standard input ends.
 fn example() -> Outcome {
     wait_for(async {
-        serve(Arc::new(Example), stdio::input(), stdio::output())
+        serve(Arc::new(Example), stdio::streams())
             .await
             .map_err(|error| Failure::unexpected("the connection to the MCP host failed").because(&error))
     })

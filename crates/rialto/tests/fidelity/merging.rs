@@ -10,10 +10,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(the_order_is_the_same_every_time),
     case!(long_names_are_cut_and_still_lead_home),
     case!(names_that_become_equal_stay_apart),
-    case!(
-        the_name_of_a_tool_does_not_depend_on_the_order_of_the_list,
-        "defect: which of two equal names is marked depends on the order of the list"
-    ),
+    case!(the_name_of_a_tool_does_not_depend_on_the_order_of_the_list),
     case!(prompts_are_prefixed_and_completed),
     case!(batches_of_interleaved_calls_find_their_answers),
     case!(interleaved_calls_find_their_answers),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::case::{Opening, Row, run};
-use crate::wire::{Subject, Wire, both};
+use crate::wire::{Wire, both};
 
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
