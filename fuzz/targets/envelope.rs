@@ -21,9 +21,10 @@ fuzz_target!(|input: &[u8]| {
     if let Ok(place) = ours
         && std::str::from_utf8(input).is_ok()
     {
-        // Whatever passes can be read by recursive readers behind us, numbers out of range apart.
+        // Whatever passes can be read by recursive readers behind us, but for what no Rust type can hold.
         let value = serde_json::from_slice::<serde_json::Value>(&input[place]);
-        assert!(value.is_ok() || value.is_err_and(|error| error.to_string().contains("number out of range")));
+        let is_out_of_range = value.as_ref().is_err_and(|error| error.to_string().contains("number out of range"));
+        assert!(value.is_ok() || is_out_of_range || json::has_lone_surrogate(input));
     }
     message::salvage(&Bytes::copy_from_slice(input));
     let members = match message::parse(Bytes::copy_from_slice(input)) {

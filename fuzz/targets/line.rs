@@ -39,6 +39,7 @@ fn lines(bytes: &[u8], size: usize) -> Vec<Option<Vec<u8>>> {
                     Some(text.to_vec())
                 }
                 Line::TooLong { .. } => None,
+                Line::EndOfTooLong { ending } => Some(ending.to_vec()),
             });
         }
         lines
