@@ -65,12 +65,12 @@ impl Drop for Running {
 }
 
 /// Passes a call on over `link`, with `edits` in its params, and brings back the answer.
-pub(crate) async fn forward(hub: &Hub, link: &Arc<Link>, call: Call, edits: &[Edit<'_>]) -> Answer {
+pub(crate) async fn forward(hub: &Hub, link: &Arc<Link>, call: &Call, edits: &[Edit<'_>]) -> Answer {
     match (call.version().is_modern(), link.is_modern()) {
-        (false, true) => Box::pin(to_modern(link, &call, edits)).await,
+        (false, true) => Box::pin(to_modern(link, call, edits)).await,
         (true, false) => Box::pin(to_legacy(hub, link, call, edits)).await,
         _ => {
-            let _entered = link.enter(&call, None);
+            let _entered = link.enter(call, None);
             let patience = link.source.patience();
             let outcome = link.client.forward(&call.request, edits, patience, call.asker()).await;
             answer(outcome, link, call.method())
@@ -169,7 +169,7 @@ async fn put_questions(call: &Call, asked: &[u8]) -> Result<Vec<u8>, Error> {
 }
 
 /// A newer client's call to an older server.
-async fn to_legacy(hub: &Hub, link: &Arc<Link>, call: Call, edits: &[Edit<'_>]) -> Answer {
+async fn to_legacy(hub: &Hub, link: &Arc<Link>, call: &Call, edits: &[Edit<'_>]) -> Answer {
     let method = call.method().to_owned();
     let state = json::get_string(call.params(), "requestState").map(|state| state.into_owned());
     let held = match state {
@@ -185,11 +185,11 @@ async fn to_legacy(hub: &Hub, link: &Arc<Link>, call: Call, edits: &[Edit<'_>]) 
     go_on(hub, link, held, &method).await
 }
 
-fn begin(link: &Arc<Link>, call: Call, edits: &[Edit<'_>]) -> Held {
+fn begin(link: &Arc<Link>, call: &Call, edits: &[Edit<'_>]) -> Held {
     let (send, asks) = mpsc::channel(16);
     let edits: Vec<(Range<usize>, Bytes)> =
         edits.iter().map(|(place, with)| (place.clone(), Bytes::copy_from_slice(with))).collect();
-    let link = link.clone();
+    let (link, call) = (link.clone(), call.clone());
     let running = tokio::spawn(async move {
         let edits: Vec<Edit<'_>> = edits.iter().map(|(place, with)| (place.clone(), with.as_ref())).collect();
         let _entered = link.enter(&call, Some(send));

@@ -327,7 +327,7 @@ impl Hub {
         }
     }
 
-    async fn by_name(&self, kind: Kind, call: Call) -> Answer {
+    async fn by_name(&self, kind: Kind, call: &Call) -> Answer {
         let place = match json::find(call.params(), ["name"]) {
             Ok([Some(place)]) => place,
             Ok([None]) => return Answer::Error(Error::invalid_params("`name` is missing")),
@@ -359,15 +359,13 @@ impl Hub {
             return Answer::Error(Error::new(kind, format!("Unknown {what}: {public}")).with("name", &*public));
         };
         if *route.name == *public {
-            drop(public);
             return self.pass(route.source, call, &[]).await;
         }
-        drop(public);
         let name = json::quoted(&route.name);
         self.pass(route.source, call, &[(place, &name)]).await
     }
 
-    async fn by_uri(&self, call: Call) -> Answer {
+    async fn by_uri(&self, call: &Call) -> Answer {
         let Some(uri) = json::get_string(call.params(), "uri").map(|uri| uri.into_owned()) else {
             return Answer::Error(Error::invalid_params("`uri` must be a string"));
         };
@@ -385,7 +383,7 @@ impl Hub {
         }
     }
 
-    async fn note_subscription(&self, call: Call, source: usize, uri: String, on: bool) -> Answer {
+    async fn note_subscription(&self, call: &Call, source: usize, uri: String, on: bool) -> Answer {
         let others_want = {
             let mut peers = self.peers();
             if let Some(entry) = peers.get_mut(&call.peer.serial) {
@@ -409,7 +407,7 @@ impl Hub {
         }
     }
 
-    async fn complete(&self, call: Call) -> Answer {
+    async fn complete(&self, call: &Call) -> Answer {
         let params = call.params();
         let Ok([Some(reference)]) = json::find(params, ["ref"]) else {
             return Answer::Error(Error::invalid_params("`ref` is missing"));
@@ -420,10 +418,7 @@ impl Hub {
             let route = catalogue.section(Kind::Templates).route(&uri).map(|route| route.source);
             let source = route.or_else(|| self.owner_of(&catalogue, &uri).map(|source| source.index));
             return match source {
-                Some(source) => {
-                    drop(uri);
-                    self.pass(source, call, &[]).await
-                }
+                Some(source) => self.pass(source, call, &[]).await,
                 None => Answer::Error(
                     Error::new(error::Kind::ResourceNotFound, format!("Resource not found: {uri}")).with("uri", &*uri),
                 ),
@@ -449,7 +444,7 @@ impl Hub {
         self.pass(route.source, call, edits).await
     }
 
-    async fn set_level(&self, call: Call) -> Answer {
+    async fn set_level(&self, call: &Call) -> Answer {
         let Ok([Some(place)]) = json::find(call.params(), ["level"]) else {
             return Answer::Error(Error::invalid_params("`level` is missing"));
         };
@@ -470,9 +465,9 @@ impl Hub {
         Answer::empty()
     }
 
-    async fn other_request(&self, call: Call) -> Answer {
+    async fn other_request(&self, call: &Call) -> Answer {
         if let Some(kind) = Kind::of_method(call.method()) {
-            return self.list(kind, &call).await;
+            return self.list(kind, call).await;
         }
         match call.method() {
             "prompts/get" => self.by_name(Kind::Prompts, call).await,
@@ -486,7 +481,7 @@ impl Hub {
     }
 
     /// Passes a call on to one server.
-    async fn pass(&self, source: usize, call: Call, edits: &[Edit<'_>]) -> Answer {
+    async fn pass(&self, source: usize, call: &Call, edits: &[Edit<'_>]) -> Answer {
         let source = &self.sources[source];
         let link = match source.ready() {
             Some(link) => Ok(link),
@@ -515,6 +510,8 @@ struct Down {
 }
 
 impl Service for Hub {
+    const AT_ONCE: bool = false;
+
     fn info(&self) -> Bytes {
         let only = if let [only] = self.sources.as_slice() { only.ready() } else { None };
         only.and_then(|link| link.welcome()?.info.clone()).unwrap_or_else(|| Bytes::from_static(OWN_INFO.as_bytes()))
@@ -527,7 +524,7 @@ impl Service for Hub {
         merge::describe(&self.plan, &links, self.info())
     }
 
-    async fn request(&self, call: Call) -> Answer {
+    async fn request(&self, call: &Call) -> Answer {
         self.greet(&call.peer, &call.profile);
         // Tool calls are what a gateway does all day; the others are boxed so that their state does not weigh on these.
         match call.method() {

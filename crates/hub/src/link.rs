@@ -3,7 +3,7 @@
 use crate::bridge::Ask;
 use crate::source::Source;
 use rialto_mcp::client::{Client, Welcome, meta_members};
-use rialto_mcp::id::Id;
+use rialto_mcp::id::{Decimal, Id};
 use rialto_mcp::json;
 use rialto_mcp::message::{Notification, Response};
 use rialto_mcp::peer::{Peer, Profile};
@@ -136,8 +136,8 @@ impl Link {
             let (send, sent) = oneshot::channel();
             let client = self.client.clone();
             let task = tokio::spawn(async move {
-                let note = |id| {
-                    let _ = send.send(id);
+                let note = |id: &Decimal| {
+                    let _ = send.send(id.number);
                 };
                 // It ends with the connection; until then the notifications come by themselves.
                 let _ = client.request_noting("subscriptions/listen", &params, FOREVER, note).await;

@@ -1,7 +1,7 @@
 //! The client role: one connection to a server, in whichever era that server speaks.
 
 use crate::error::{Error, Kind};
-use crate::id::{Id, IdKey};
+use crate::id::{Decimal, Id, IdKey};
 use crate::json;
 use crate::line::{self, Line, LineReader};
 use crate::message::{self, Edit, Incoming, Malformed, Message, Notification, Problem, Request, Response, SalvageKind};
@@ -175,7 +175,7 @@ impl Client {
 
     /// Sends a request of our own.
     pub async fn request(&self, method: &str, params: &[u8], patience: Patience) -> Result<Response, Fault> {
-        let write = |out: &mut Vec<u8>, id: u64| message::write_request(out, id.to_string().as_bytes(), method, params);
+        let write = |out: &mut Vec<u8>, id: &Decimal| message::write_request(out, id.as_json(), method, params);
         self.pending.request(patience, Asker::default(), write).await
     }
 
@@ -185,11 +185,11 @@ impl Client {
         method: &str,
         params: &[u8],
         patience: Patience,
-        note: impl FnOnce(u64),
+        note: impl FnOnce(&Decimal),
     ) -> Result<Response, Fault> {
-        let write = |out: &mut Vec<u8>, id: u64| {
+        let write = |out: &mut Vec<u8>, id: &Decimal| {
             note(id);
-            message::write_request(out, id.to_string().as_bytes(), method, params);
+            message::write_request(out, id.as_json(), method, params);
         };
         self.pending.request(patience, Asker::default(), write).await
     }
@@ -205,12 +205,11 @@ impl Client {
         let token = asker.progress.is_some().then(|| progress_token(request.params())).flatten();
         self.pending
             .request(patience, asker, |out, id| {
-                let id = id.to_string();
-                let Some(place) = token else { return request.write(out, id.as_bytes(), edits) };
+                let Some(place) = token else { return request.write(out, id.as_json(), edits) };
                 let mut all = edits.to_vec();
                 let before = all.partition_point(|(other, _)| other.start < place.start);
-                all.insert(before, (place, id.as_bytes()));
-                request.write(out, id.as_bytes(), &all);
+                all.insert(before, (place, id.as_json()));
+                request.write(out, id.as_json(), &all);
             })
             .await
     }
@@ -226,13 +225,12 @@ impl Client {
         let token = asker.progress.is_some().then(|| progress_token(params)).flatten();
         self.pending
             .request(patience, asker, |out, id| {
-                let id = id.to_string();
                 let mut own = Vec::with_capacity(params.len());
                 match token {
-                    Some(place) => json::splice(&mut own, params, &[(place, id.as_bytes())]),
+                    Some(place) => json::splice(&mut own, params, &[(place, id.as_json())]),
                     None => own.extend_from_slice(params),
                 }
-                message::write_request(out, id.as_bytes(), method, &own);
+                message::write_request(out, id.as_json(), method, &own);
             })
             .await
     }

@@ -20,7 +20,7 @@ impl Id {
     }
 
     pub fn number(number: u64) -> Self {
-        Self(Bytes::from(number.to_string().into_bytes()))
+        Self(Bytes::copy_from_slice(Decimal::new(number).as_json()))
     }
 
     /// The JSON text of the id.
@@ -40,6 +40,34 @@ impl Id {
         }
         let number = std::str::from_utf8(&self.0).ok().and_then(|text| text.parse().ok());
         number.map_or_else(|| IdKey::Long(self.0.as_ref().into()), IdKey::Number)
+    }
+}
+
+/// One of our own ids in digits, without a trip to the allocator.
+#[derive(Debug, Clone, Copy)]
+pub struct Decimal {
+    pub number: u64,
+    digits: [u8; 20],
+    start: usize,
+}
+
+impl Decimal {
+    pub fn new(number: u64) -> Self {
+        let mut digits = [b'0'; 20];
+        let mut start = digits.len();
+        let mut rest = number;
+        loop {
+            start -= 1;
+            digits[start] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                return Self { number, digits, start };
+            }
+        }
+    }
+
+    pub fn as_json(&self) -> &[u8] {
+        &self.digits[self.start..]
     }
 }
 
@@ -110,7 +138,7 @@ impl History {
 
 #[cfg(test)]
 mod tests {
-    use super::{History, Id, IdKey};
+    use super::{Decimal, History, Id, IdKey};
     use bytes::Bytes;
     use std::collections::HashSet;
 
@@ -133,6 +161,13 @@ mod tests {
         assert_eq!(id("\"a\"").unwrap().key(), id("\"\\u0061\"").unwrap().key());
         assert_ne!(id("\"1\"").unwrap().key(), id("1").unwrap().key());
         assert_eq!(id("\"12\"").unwrap().as_number(), Some(12));
+    }
+
+    #[test]
+    fn digits() {
+        for number in [0, 7, 10, 99, 1_234_567_890, u64::MAX] {
+            assert_eq!(Decimal::new(number).as_json(), number.to_string().as_bytes());
+        }
     }
 
     #[test]

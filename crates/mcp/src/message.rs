@@ -96,11 +96,25 @@ impl Request {
     /// Where the message has no params, `edits` must be empty.
     pub fn write(&self, out: &mut Vec<u8>, id: &[u8], edits: &[Edit<'_>]) {
         let start = self.params_start().unwrap_or(0);
-        let mut all = Vec::with_capacity(edits.len() + 1);
-        all.extend(edits.iter().map(|(place, with)| (place.start + start..place.end + start, *with)));
-        let before = all.partition_point(|(place, _)| place.start < self.id_place.start);
-        all.insert(before, (self.id_place.clone(), id));
-        json::splice(out, &self.text, &all);
+        let place = &self.id_place;
+        // The params lie before or behind the id as a whole, and so do the edits.
+        let before_id = start < place.start;
+        let mut at = 0;
+        let mut replace = |place: Range<usize>, with: &[u8]| {
+            out.extend_from_slice(&self.text[at..place.start]);
+            out.extend_from_slice(with);
+            at = place.end;
+        };
+        if !before_id {
+            replace(place.clone(), id);
+        }
+        for (edit, with) in edits {
+            replace(edit.start + start..edit.end + start, with);
+        }
+        if before_id {
+            replace(place.clone(), id);
+        }
+        out.extend_from_slice(&self.text[at..]);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The client at the other end of a server session: what it told about itself, and what can be sent to it.
 
 use crate::error::{Error, Kind};
+use crate::id::Decimal;
 use crate::json;
 use crate::message::{self, Notification, Request, Response};
 use crate::outlet::Outlet;
@@ -255,7 +256,7 @@ impl Peer {
 
     /// Asks the client something on the server's own account.
     pub async fn ask(&self, method: &str, params: &[u8]) -> Result<Response, Fault> {
-        let write = |out: &mut Vec<u8>, id: u64| message::write_request(out, id.to_string().as_bytes(), method, params);
+        let write = |out: &mut Vec<u8>, id: &Decimal| message::write_request(out, id.as_json(), method, params);
         self.pending.request(ASK_PATIENCE, Asker::default(), write).await
     }
 
@@ -263,12 +264,9 @@ impl Peer {
     pub async fn forward_request(&self, request: &Request, asker: Asker) -> Result<Response, Fault> {
         let token = progress_token(request.params());
         self.pending
-            .request(ASK_PATIENCE, asker, |out, id| {
-                let id = id.to_string();
-                match token {
-                    Some(place) => request.write(out, id.as_bytes(), &[(place, id.as_bytes())]),
-                    None => request.write(out, id.as_bytes(), &[]),
-                }
+            .request(ASK_PATIENCE, asker, |out, id| match token {
+                Some(place) => request.write(out, id.as_json(), &[(place, id.as_json())]),
+                None => request.write(out, id.as_json(), &[]),
             })
             .await
     }

@@ -3,6 +3,7 @@
 //! Every request has a deadline; progress extends it, up to a maximum. When the peer goes, everything waiting fails at
 //! once. When the one who waits gives up (its future is dropped), the peer is told with `notifications/cancelled`.
 
+use crate::id::Decimal;
 use crate::json;
 use crate::message::{self, Notification, Response};
 use crate::outlet::Outlet;
@@ -98,7 +99,7 @@ impl Pending {
         &self,
         patience: Patience,
         asker: Asker,
-        write: impl FnOnce(&mut Vec<u8>, u64),
+        write: impl FnOnce(&mut Vec<u8>, &Decimal),
     ) -> Result<Response, Fault> {
         let started = Instant::now();
         let (answer, mut answered) = oneshot::channel();
@@ -116,7 +117,7 @@ impl Pending {
         let mut deadline = (started + patience.silence).min(end);
         // Nothing to cancel before the peer has heard of it.
         let mut guard = Guard { pending: self, id, reason: asker.reason, is_sent: false, armed: true };
-        match tokio::time::timeout_at(deadline, self.outlet.send(|out| write(out, id))).await {
+        match tokio::time::timeout_at(deadline, self.outlet.send(|out| write(out, &Decimal::new(id)))).await {
             Ok(Ok(())) => guard.is_sent = true,
             Ok(Err(_)) => {
                 let closed = self.table().closed.clone();
@@ -270,6 +271,7 @@ impl Drop for Guard<'_> {
 #[cfg(test)]
 mod tests {
     use super::{Asker, Fault, Patience, Pending};
+    use crate::id::Decimal;
     use crate::message::{self, Incoming, Message};
     use crate::outlet::{Drain, outlet};
     use bytes::Bytes;
@@ -288,7 +290,7 @@ mod tests {
     fn ask(pending: &Arc<Pending>) -> tokio::task::JoinHandle<Result<message::Response, Fault>> {
         let pending = pending.clone();
         tokio::spawn(async move {
-            let write = |out: &mut Vec<u8>, id: u64| message::write_request(out, id.to_string().as_bytes(), "m", b"");
+            let write = |out: &mut Vec<u8>, id: &Decimal| message::write_request(out, id.as_json(), "m", b"");
             pending.request(PATIENCE, Asker::default(), write).await
         })
     }

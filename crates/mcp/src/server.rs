@@ -58,6 +58,10 @@ pub struct Description {
 
 /// Who answers: the hub, a built-in server, a fixture.
 pub trait Service: Send + Sync + 'static {
+    /// Whether most requests are answered without waiting for anything. Those are then finished where they are read,
+    /// without the cost of a task.
+    const AT_ONCE: bool = true;
+
     /// The `serverInfo` object.
     fn info(&self) -> Bytes;
 
@@ -65,7 +69,7 @@ pub trait Service: Send + Sync + 'static {
     fn describe(&self, peer: &Arc<Peer>, profile: &Arc<Profile>) -> impl Future<Output = Description> + Send;
 
     /// Answers a request of any method but those that the session keeps for itself.
-    fn request(&self, call: Call) -> impl Future<Output = Answer> + Send;
+    fn request(&self, call: &Call) -> impl Future<Output = Answer> + Send;
 
     /// Takes a notification other than cancellation.
     fn notification(&self, _peer: &Arc<Peer>, _note: &Notification) -> impl Future<Output = ()> + Send {
@@ -82,7 +86,7 @@ pub trait Service: Send + Sync + 'static {
 }
 
 /// One request, with everything needed to answer it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Call {
     pub request: Request,
     pub peer: Arc<Peer>,
@@ -290,10 +294,14 @@ impl<S: Service> Session<S> {
         }
         let cancel = Arc::new(Cancel::default());
         let may_cancel = request.method() != "initialize";
+        let is_own = ["initialize", "shutdown"].contains(&request.method());
         let call = Call { request, peer: self.peer.clone(), profile, outlet: outlet.clone(), cancel: cancel.clone() };
+        // Boxed at once: a task would move it several times.
         let mut answering = Box::pin(self.clone().answer(call, key.clone(), reply.clone()));
-        // Most answers need no waiting: those are finished here, without the cost of a task.
-        if let Poll::Ready(()) = answering.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        // What changes the session must have done so before the next message is read.
+        if (S::AT_ONCE || is_own)
+            && let Poll::Ready(()) = answering.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+        {
             return;
         }
         // The lock is held until the entry is there, so that the task cannot end before it.
@@ -351,7 +359,7 @@ impl<S: Service> Session<S> {
         let method = reply::known_method(call.method());
         let mut unanswered =
             Unanswered { session: &self, key, id: &id, reply: &reply, cancel: call.cancel.clone(), armed: true };
-        let answer = self.dispatch(call).await;
+        let answer = self.dispatch(&call).await;
         reply.send(|out| reply::write(out, &id, answer, method, version, || self.service.info())).await;
         unanswered.armed = false;
         if method == "initialize" {
@@ -359,16 +367,16 @@ impl<S: Service> Session<S> {
         }
     }
 
-    async fn dispatch(&self, call: Call) -> Answer {
+    async fn dispatch(&self, call: &Call) -> Answer {
         match call.method() {
-            "initialize" => Box::pin(self.initialize(&call)).await,
+            "initialize" => Box::pin(self.initialize(call)).await,
             "ping" => Answer::empty(),
             "shutdown" => {
                 self.stop();
                 Answer::empty()
             }
-            "server/discover" => Box::pin(self.discover(&call)).await,
-            "subscriptions/listen" => Box::pin(self.listen(&call)).await,
+            "server/discover" => Box::pin(self.discover(call)).await,
+            "subscriptions/listen" => Box::pin(self.listen(call)).await,
             _ => self.service.request(call).await,
         }
     }

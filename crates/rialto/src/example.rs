@@ -53,16 +53,16 @@ impl Service for Example {
         }
     }
 
-    async fn request(&self, call: Call) -> Answer {
+    async fn request(&self, call: &Call) -> Answer {
         match call.method() {
-            "tools/list" => whole(&call, TOOLS),
-            "resources/list" => whole(&call, RESOURCES),
-            "resources/templates/list" => whole(&call, TEMPLATES),
-            "prompts/list" => whole(&call, PROMPTS),
-            "tools/call" => call_tool(&call).await,
-            "resources/read" => read(&call).into(),
-            "prompts/get" => prompt(&call).into(),
-            "completion/complete" => complete(&call).into(),
+            "tools/list" => whole(call, TOOLS),
+            "resources/list" => whole(call, RESOURCES),
+            "resources/templates/list" => whole(call, TEMPLATES),
+            "prompts/list" => whole(call, PROMPTS),
+            "tools/call" => call_tool(call).await,
+            "resources/read" => read(call).into(),
+            "prompts/get" => prompt(call).into(),
+            "completion/complete" => complete(call).into(),
             method => Answer::Error(Error::not_offered(method)),
         }
     }
