@@ -322,7 +322,7 @@ async fn replaced(profile: &mut watch::Receiver<Option<Arc<Profile>>>) {
         return std::future::pending().await;
     };
     if profile.wait_for(|profile| *profile != known).await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

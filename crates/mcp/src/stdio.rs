@@ -62,7 +62,7 @@ async fn closed() {
         _ => false,
     };
     if !is_gone {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
