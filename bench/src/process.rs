@@ -18,7 +18,7 @@ impl Process {
         let mut child = Command::new(&command[0])
             .args(&command[1..])
             // It is ours alone; Rialto warns about variables with its prefix that it does not know.
-            .env_remove("RIALTO_PEERS")
+            .env_remove("MCP_PEERS")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

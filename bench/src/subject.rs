@@ -60,7 +60,7 @@ pub fn build_rialto() -> Result<PathBuf, Failure> {
 fn peers() -> PathBuf {
     let home = || PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(".cache");
     let cache = || env::var_os("XDG_CACHE_HOME").map_or_else(home, PathBuf::from);
-    env::var_os("RIALTO_PEERS").map_or_else(|| cache().join("rialto-peers"), PathBuf::from)
+    env::var_os("MCP_PEERS").map_or_else(|| cache().join("rialto-peers"), PathBuf::from)
 }
 
 pub fn all(rialto: &Path) -> Vec<Subject> {

@@ -7,7 +7,7 @@
 
 use crate::hub::Hub;
 use crate::link::Link;
-use crate::upstream::needed_capability;
+use crate::upstream::{needed_capability, unsupported};
 use bytes::Bytes;
 use rialto_mcp::client::meta_members;
 use rialto_mcp::error::{Error, Kind};
@@ -16,6 +16,7 @@ use rialto_mcp::message::{Edit, Request, Response};
 use rialto_mcp::pending::Fault;
 use rialto_mcp::reply::Answer;
 use rialto_mcp::server::Call;
+use rialto_mcp::version::meta;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -67,7 +68,7 @@ impl Drop for Running {
 /// Passes a call on over `link`, with `edits` in its params, and brings back the answer.
 pub(crate) async fn forward(hub: &Hub, link: &Arc<Link>, call: &Call, edits: &[Edit<'_>]) -> Answer {
     match (call.version().is_modern(), link.is_modern()) {
-        (false, true) => Box::pin(to_modern(link, call, edits)).await,
+        (false, true) => Box::pin(to_modern(hub, link, call, edits)).await,
         (true, false) => Box::pin(to_legacy(hub, link, call, edits)).await,
         _ => {
             let _entered = link.enter(call, None);
@@ -100,10 +101,15 @@ pub(crate) fn unanswered(server: &str, method: &str, fault: &Fault) -> Error {
 }
 
 /// An older client's call to a newer server.
-async fn to_modern(link: &Arc<Link>, call: &Call, edits: &[Edit<'_>]) -> Answer {
+async fn to_modern(hub: &Hub, link: &Arc<Link>, call: &Call, edits: &[Edit<'_>]) -> Answer {
+    let _entered = link.enter(call, None);
     let mut params = Vec::new();
     json::splice(&mut params, call.params(), edits);
-    let params = json::with_meta(&params, &meta_members(&call.profile));
+    let mut members = meta_members(&call.profile);
+    if let Some(level) = hub.log_level() {
+        json::push_member(&mut members, meta::LOG_LEVEL.as_bytes(), &level);
+    }
+    let params = json::with_meta(&params, &members);
     let mut again = params.clone();
     for _ in 0..MAX_ROUNDS {
         let patience = link.source.patience();
@@ -136,36 +142,25 @@ async fn to_modern(link: &Arc<Link>, call: &Call, edits: &[Edit<'_>]) -> Answer 
 
 /// Puts a newer server's questions to an older client; gives `"inputResponses":{…}`.
 async fn put_questions(call: &Call, asked: &[u8]) -> Result<Vec<u8>, Error> {
-    let mut out = b"\"inputResponses\":{".to_vec();
-    for (place, member) in json::Members::of(asked).map_while(Result::ok).enumerate() {
+    let mut answers = Vec::new();
+    for member in json::Members::of(asked).map_while(Result::ok) {
         let question = &asked[member.value.clone()];
         let method = json::get_string(question, "method").unwrap_or_default();
         if let Some(capability) = needed_capability(&method)
             && !call.profile.can(capability)
         {
-            let kind = if capability == "sampling" { Kind::SamplingUnsupported } else { Kind::ClientCapabilityMissing };
-            return Err(Error::new(
-                kind,
-                format!("{method} is not supported: the client does not support {capability}"),
-            ));
+            return Err(unsupported(&method, &format!("the client does not support {capability}")));
         }
         let params = json::get(question, "params").unwrap_or_default();
         let failed = |why: &str| Error::new(Kind::ToolFailed, format!("{method} was not answered: {why}"));
-        let response = call.peer.ask(&method, params).await.map_err(|fault| failed(&fault.to_string()))?;
+        let response = call.ask(&method, params).await.map_err(|fault| failed(&fault.to_string()))?;
         let Some(result) = response.result() else {
             let why = response.error().and_then(|error| json::get_string(error, "message"));
             return Err(failed(why.as_deref().unwrap_or("it was refused")));
         };
-        if place > 0 {
-            out.push(b',');
-        }
-        out.push(b'"');
-        out.extend_from_slice(member.key);
-        out.extend_from_slice(b"\":");
-        out.extend_from_slice(result);
+        json::push_member(&mut answers, member.key, result);
     }
-    out.push(b'}');
-    Ok(out)
+    Ok([b"\"inputResponses\":{".as_slice(), &answers, b"}"].concat())
 }
 
 /// A newer client's call to an older server.
@@ -266,7 +261,7 @@ impl Waiting {
         let state: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
         held.since = Instant::now();
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.retain(|_, other| other.since.elapsed() < HELD_FOR && !other.running.0.is_finished());
+        waiting.retain(|_, other| other.since.elapsed() < HELD_FOR);
         if waiting.len() >= MAX_HELD {
             return Err(());
         }

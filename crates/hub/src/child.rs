@@ -73,7 +73,14 @@ impl Child {
         else {
             return Err(io::Error::other("the process has no pipes"));
         };
-        guard.add(group)?;
+        if let Err(error) = guard.add(group) {
+            // Nobody would end it if we were killed.
+            if let Some(group) = Pid::from_raw(group) {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            guard.remove(group);
+            return Err(error);
+        }
         let last_lines = Arc::new(Mutex::new(VecDeque::new()));
         let stderr = tokio::spawn(read_stderr(stderr, plan.name.clone(), last_lines.clone(), events.clone()));
         Ok((Self { process, group, guard: guard.clone(), last_lines, stderr }, input, output))

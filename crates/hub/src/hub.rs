@@ -4,7 +4,7 @@ use crate::bridge::{self, Waiting};
 use crate::catalogue::{Catalogue, Kind, Route};
 use crate::event::{Event, Events};
 use crate::guard::Guard;
-use crate::link::Link;
+use crate::link::{Attribution, Link};
 use crate::merge;
 use crate::name;
 use crate::plan::Plan;
@@ -17,6 +17,7 @@ use rialto_mcp::peer::{Change, Peer, Profile};
 use rialto_mcp::reply::Answer;
 use rialto_mcp::server::{Call, Description, Service};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -41,6 +42,9 @@ pub struct Hub {
     profile: watch::Sender<Option<Arc<Profile>>>,
     /// When we began to introduce ourselves to the servers.
     begun: Mutex<Option<Instant>>,
+    /// A client was told what a gateway can do in general, not what its only server can.
+    has_promised: AtomicBool,
+    /// The level that clients want log messages of, as written.
     log_level: Mutex<Option<Bytes>>,
     pub(crate) waiting: Waiting,
     events: Events,
@@ -53,8 +57,8 @@ pub struct Hub {
 struct Entry {
     peer: Arc<Peer>,
     profile: Arc<Profile>,
-    /// Resources it wants to hear of.
-    uris: BTreeSet<String>,
+    /// Resources it wants to hear of, and how many of its subscriptions each.
+    uris: BTreeMap<String, usize>,
 }
 
 impl Hub {
@@ -71,6 +75,7 @@ impl Hub {
             peers: Mutex::default(),
             profile: watch::Sender::new(None),
             begun: Mutex::default(),
+            has_promised: AtomicBool::new(false),
             log_level: Mutex::default(),
             waiting: Waiting::default(),
             events,
@@ -134,7 +139,7 @@ impl Hub {
             Some(entry) if Arc::ptr_eq(&entry.profile, profile) => return,
             Some(entry) => entry.profile = profile.clone(),
             None => {
-                let entry = Entry { peer: peer.clone(), profile: profile.clone(), uris: BTreeSet::new() };
+                let entry = Entry { peer: peer.clone(), profile: profile.clone(), uris: BTreeMap::new() };
                 peers.insert(peer.serial, entry);
             }
         }
@@ -169,12 +174,13 @@ impl Hub {
     }
 
     /// Merges the lists anew and tells clients of those that changed, and of those in `told` in any case.
-    pub(crate) async fn rebuild(&self, told: &[Kind]) {
+    pub(crate) fn rebuild(&self, told: &[Kind]) {
+        let mut current = self.catalogue.lock().unwrap_or_else(PoisonError::into_inner);
         let offers: Vec<_> = self.sources.iter().map(|source| source.offer()).collect();
         let (catalogue, hidden) = Catalogue::build(&self.plan, &offers);
         let catalogue = Arc::new(catalogue);
-        let before =
-            std::mem::replace(&mut *self.catalogue.lock().unwrap_or_else(PoisonError::into_inner), catalogue.clone());
+        let before = std::mem::replace(&mut *current, catalogue.clone());
+        drop(current);
         let differs = |kind: Kind| told.contains(&kind) || before.section(kind) != catalogue.section(kind);
         let changes = [
             (Change::Tools, differs(Kind::Tools)),
@@ -189,7 +195,7 @@ impl Hub {
         }
         for peer in self.all_peers() {
             for (change, _) in changes.iter().filter(|(_, changed)| *changed) {
-                peer.changed(change, None).await;
+                peer.list_changed(change);
             }
         }
     }
@@ -199,9 +205,8 @@ impl Hub {
         if link.is_modern() {
             return link.listen(&self.uris_of(link.source.index)).await;
         }
-        let level = self.log_level.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(params) = level.filter(|_| link.can("logging")) {
-            let _ = link.ask("logging/setLevel", &params, link.source.patience()).await;
+        if let Some(level) = self.log_level() {
+            set_level(link, &level_params(&level)).await;
         }
         for uri in self.uris_of(link.source.index) {
             self.subscribe(link, &uri, true).await;
@@ -212,7 +217,8 @@ impl Hub {
     fn uris_of(&self, source: usize) -> Vec<String> {
         let catalogue = self.catalogue();
         let owned = |uri: &String| self.owner_of(&catalogue, uri).is_some_and(|owner| owner.index == source);
-        let uris: BTreeSet<_> = self.peers().values().flat_map(|entry| entry.uris.clone()).filter(owned).collect();
+        let uris: BTreeSet<_> =
+            self.peers().values().flat_map(|entry| entry.uris.keys().cloned()).filter(owned).collect();
         uris.into_iter().collect()
     }
 
@@ -232,7 +238,7 @@ impl Hub {
         let interested: Vec<_> = {
             let peers = self.peers();
             let is_alone = peers.len() == 1;
-            let wants = |entry: &&Entry| is_alone || entry.uris.iter().any(|wanted| uri.starts_with(wanted.as_str()));
+            let wants = |entry: &&Entry| is_alone || entry.uris.keys().any(|wanted| uri.starts_with(wanted.as_str()));
             peers.values().filter(wants).map(|entry| entry.peer.clone()).collect()
         };
         // A stateless server's notification names our subscription, which means nothing to a client.
@@ -244,11 +250,21 @@ impl Hub {
 
     /// A notification that we have no use for: to the client whose call is running, else to all.
     pub(crate) async fn pass_on(&self, link: &Link, note: &Notification) {
-        if let crate::link::Attribution::Call(active) = link.attributed() {
-            return active.peer.forward(note).await;
+        // A stateless client hears log messages only of requests that ask for them, which an older server cannot know.
+        let is_log = note.method() == "notifications/message";
+        let may_hear = |profile: &Profile| !is_log || link.is_modern() || !profile.version.is_modern();
+        if let Attribution::Call(active) = link.attributed() {
+            if may_hear(&active.profile) {
+                active.peer.forward(note, active.outlet.as_ref()).await;
+            }
+            return;
         }
-        for peer in self.all_peers() {
-            peer.forward(note).await;
+        let peers: Vec<_> = {
+            let peers = self.peers();
+            peers.values().filter(|entry| may_hear(&entry.profile)).map(|entry| entry.peer.clone()).collect()
+        };
+        for peer in peers {
+            peer.forward(note, None).await;
         }
     }
 
@@ -269,8 +285,11 @@ impl Hub {
         self.freshen(kind).await;
         let catalogue = self.catalogue();
         let section = catalogue.section(kind);
-        let is_offered = |source: &Arc<Source>| source.ready().is_none_or(|link| link.can(kind.capability()));
-        if section.is_empty() && !self.sources.iter().any(is_offered) {
+        // What was promised for servers to come is an empty list as long as they do not come.
+        if let [only] = self.sources.as_slice()
+            && !self.has_promised.load(Ordering::Relaxed)
+            && only.ready().is_some_and(|link| !link.can(kind.capability()))
+        {
             return Answer::Error(Error::not_offered(call.method()));
         }
         let cursor = match json::get(call.params(), "cursor") {
@@ -302,7 +321,7 @@ impl Hub {
         };
         let _ = tokio::time::timeout(REFRESH_WAIT, all).await;
         if changed {
-            self.rebuild(&[]).await;
+            self.rebuild(&[]);
         }
     }
 
@@ -311,7 +330,7 @@ impl Hub {
         let named = self.sources.iter().find(|source| public.starts_with(&name::public(&source.plan.name, "")));
         let mut down = None;
         match named {
-            Some(source) if source.offer().is_none() => {
+            Some(source) if !source.has_offer() => {
                 down = source.link().await.err().map(|reason| Down {
                     server: source.plan.name.clone(),
                     fault: rialto_mcp::pending::Fault::Closed(reason),
@@ -388,12 +407,12 @@ impl Hub {
             let mut peers = self.peers();
             if let Some(entry) = peers.get_mut(&call.peer.serial) {
                 if on {
-                    entry.uris.insert(uri.clone())
+                    entry.uris.insert(uri.clone(), 1)
                 } else {
                     entry.uris.remove(&uri)
                 };
             }
-            peers.iter().any(|(serial, entry)| *serial != call.peer.serial && entry.uris.contains(&uri))
+            peers.iter().any(|(serial, entry)| *serial != call.peer.serial && entry.uris.contains_key(&uri))
         };
         if !on && others_want {
             return Answer::empty();
@@ -450,19 +469,25 @@ impl Hub {
         };
         // A common misspelling.
         let is_short = json::string(&call.params()[place.clone()]).as_deref() == Some("warn");
-        let edits: &[Edit<'_>] = if is_short { &[(place, b"\"warning\"")] } else { &[] };
-        let mut params = Vec::new();
-        json::splice(&mut params, call.params(), edits);
-        *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(Bytes::from(params.clone()));
-        if self.sources.len() == 1 {
+        let level: &[u8] = if is_short { b"\"warning\"" } else { &call.params()[place.clone()] };
+        *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(Bytes::copy_from_slice(level));
+        let edits: &[Edit<'_>] = if is_short { &[(place, level)] } else { &[] };
+        if let [only] = self.sources.as_slice()
+            && only.ready().is_none_or(|link| !link.is_modern())
+        {
             return self.pass(0, call, edits).await;
         }
+        let mut asked = tokio::task::JoinSet::new();
         for link in self.sources.iter().filter_map(|source| source.ready()) {
-            if link.can("logging") && !link.is_modern() {
-                let _ = link.ask("logging/setLevel", &params, link.source.patience()).await;
-            }
+            let params = level_params(level);
+            asked.spawn(async move { set_level(&link, &params).await });
         }
+        asked.join_all().await;
         Answer::empty()
+    }
+
+    pub(crate) fn log_level(&self) -> Option<Bytes> {
+        self.log_level.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     async fn other_request(&self, call: &Call) -> Answer {
@@ -497,10 +522,22 @@ impl Hub {
     }
 }
 
+fn level_params(level: &[u8]) -> Vec<u8> {
+    [b"{\"level\":".as_slice(), level, b"}"].concat()
+}
+
+/// Tells a server which log messages are wanted; a stateless one is told with each request.
+async fn set_level(link: &Link, params: &[u8]) {
+    if link.can("logging") && !link.is_modern() {
+        // A server that refuses sends what it likes.
+        let _ = link.ask("logging/setLevel", params, link.source.patience()).await;
+    }
+}
+
 /// Some servers take `Name` for `name`: what our policy saw must be what they see.
 fn has_second_name(params: &[u8]) -> bool {
-    let is_name = |key: &[u8]| key.eq_ignore_ascii_case(b"name");
-    json::Members::of(params).map_while(Result::ok).filter(|member| is_name(member.key)).count() > 1
+    let names = json::Members::of(params).map_while(Result::ok);
+    names.filter(|member| member.name().eq_ignore_ascii_case("name")).count() > 1
 }
 
 /// The server that a name belongs to is not there.
@@ -521,6 +558,9 @@ impl Service for Hub {
         self.greet(peer, profile);
         self.wait_started().await;
         let links: Vec<_> = self.sources.iter().map(|source| source.ready()).collect();
+        if links.iter().any(Option::is_none) {
+            self.has_promised.store(true, Ordering::Relaxed);
+        }
         merge::describe(&self.plan, &links, self.info())
     }
 
@@ -548,18 +588,20 @@ impl Service for Hub {
 
     async fn watch(&self, peer: &Arc<Peer>, uris: &[String], on: bool) {
         for uri in uris {
-            if let Some(entry) = self.peers().get_mut(&peer.serial) {
-                if on {
-                    entry.uris.insert(uri.clone())
-                } else {
-                    entry.uris.remove(uri)
-                };
-            }
+            // Only the first to come and the last to go concern the server.
+            let is_turn = {
+                let mut peers = self.peers();
+                let before = peers.values().filter_map(|entry| entry.uris.get(uri)).sum::<usize>();
+                let Some(entry) = peers.get_mut(&peer.serial) else { continue };
+                let count = entry.uris.entry(uri.clone()).or_default();
+                *count = if on { *count + 1 } else { count.saturating_sub(1) };
+                if *count == 0 {
+                    entry.uris.remove(uri);
+                }
+                before == usize::from(!on)
+            };
             let source = self.owner_of(&self.catalogue(), uri).cloned();
-            let still_wanted = self.peers().values().any(|entry| entry.uris.contains(uri));
-            if let Some(link) = source.and_then(|source| source.ready())
-                && on == still_wanted
-            {
+            if let Some(link) = source.and_then(|source| source.ready()).filter(|_| is_turn) {
                 self.subscribe(&link, uri, on).await;
             }
         }

@@ -6,6 +6,7 @@ use rialto_mcp::client::{Client, Welcome, meta_members};
 use rialto_mcp::id::{Decimal, Id};
 use rialto_mcp::json;
 use rialto_mcp::message::{Notification, Response};
+use rialto_mcp::outlet::Outlet;
 use rialto_mcp::peer::{Peer, Profile};
 use rialto_mcp::pending::{Fault, Patience};
 use rialto_mcp::server::Call;
@@ -41,6 +42,8 @@ pub(crate) struct Link {
 pub(crate) struct Active {
     pub(crate) peer: Arc<Peer>,
     pub(crate) profile: Arc<Profile>,
+    /// The stream that belongs to the call.
+    pub(crate) outlet: Option<Outlet>,
     /// Where the server's questions go if the client cannot be asked directly.
     pub(crate) asks: Option<mpsc::Sender<Ask>>,
 }
@@ -87,7 +90,8 @@ impl Link {
     pub(crate) fn enter(&self, call: &Call, asks: Option<mpsc::Sender<Ask>>) -> Entered<'_> {
         let mut active = self.active();
         let key = active.last_key_value().map_or(0, |(key, _)| key + 1);
-        active.insert(key, Active { peer: call.peer.clone(), profile: call.profile.clone(), asks });
+        let (peer, profile, outlet) = (call.peer.clone(), call.profile.clone(), Some(call.outlet().clone()));
+        active.insert(key, Active { peer, profile, outlet, asks });
         Entered { link: self, key }
     }
 
@@ -142,18 +146,23 @@ impl Link {
                 // It ends with the connection; until then the notifications come by themselves.
                 let _ = client.request_noting("subscriptions/listen", &params, FOREVER, note).await;
             });
-            *listening = Some(task.abort_handle());
+            let abort = task.abort_handle();
             let mut acknowledged = self.acknowledged.subscribe();
             let established = async {
                 if let Ok(id) = sent.await {
                     let _ = acknowledged.wait_for(|acknowledged| *acknowledged == id).await;
                 }
             };
-            tokio::select! {
-                _ = tokio::time::timeout(LISTEN_WAIT, established) => {}
-                // Refused.
-                _ = task => {}
+            let is_refused = tokio::select! {
+                _ = tokio::time::timeout(LISTEN_WAIT, established) => false,
+                _ = task => true,
+            };
+            if is_refused {
+                // Better the old ear than none.
+                *listening = before;
+                return;
             }
+            *listening = Some(abort);
         }
         if let Some(before) = before {
             before.abort();

@@ -29,7 +29,7 @@ pub(crate) fn describe(plan: &Plan, links: &[Option<Arc<Link>>], info: Bytes) ->
         let mut more = Vec::new();
         for member in Members::of(&welcome.result).map_while(Result::ok) {
             if !KNOWN.iter().any(|known| member.is(known)) {
-                push_member(&mut more, member.key, &welcome.result[member.value]);
+                json::push_member(&mut more, member.key, &welcome.result[member.value]);
             }
         }
         let capabilities = welcome.capabilities.to_vec();
@@ -38,7 +38,15 @@ pub(crate) fn describe(plan: &Plan, links: &[Option<Arc<Link>>], info: Bytes) ->
     let mut capabilities = GENERAL.as_bytes().to_vec();
     let mut instructions = String::new();
     for (link, welcome) in ready {
-        capabilities = united(&capabilities, &welcome.capabilities);
+        let mut routed = Vec::new();
+        for member in Members::of(&welcome.capabilities).map_while(Result::ok) {
+            // What a server can do beyond these is asked for by methods that nothing tells whom they are for.
+            if json::get(GENERAL.as_bytes(), &member.name()).is_some() {
+                json::push_member(&mut routed, member.key, &welcome.capabilities[member.value]);
+            }
+        }
+        let routed = [b"{".as_slice(), &routed, b"}"].concat();
+        capabilities = united(&capabilities, &routed);
         if let Some(text) = &welcome.instructions {
             let name = &plan.servers[link.source.index].name;
             instructions.push_str(&format!("{}## {name}\n\n{text}", if instructions.is_empty() { "" } else { "\n\n" }));
@@ -46,16 +54,6 @@ pub(crate) fn describe(plan: &Plan, links: &[Option<Arc<Link>>], info: Bytes) ->
     }
     let instructions = (!instructions.is_empty()).then_some(instructions);
     Description { capabilities, info, instructions, more: Vec::new() }
-}
-
-fn push_member(out: &mut Vec<u8>, key: &[u8], value: &[u8]) {
-    if !out.is_empty() {
-        out.push(b',');
-    }
-    out.push(b'"');
-    out.extend_from_slice(key);
-    out.extend_from_slice(b"\":");
-    out.extend_from_slice(value);
 }
 
 /// Two objects as one: what both have as objects is united in turn, otherwise the first has its way.
@@ -66,15 +64,15 @@ fn united(first: &[u8], second: &[u8]) -> Vec<u8> {
         let other = std::str::from_utf8(member.key).ok().and_then(|key| json::get(second, key));
         match other {
             Some(other) if value.first() == Some(&b'{') && other.first() == Some(&b'{') => {
-                push_member(&mut out, member.key, &united(value, other));
+                json::push_member(&mut out, member.key, &united(value, other));
             }
-            _ => push_member(&mut out, member.key, value),
+            _ => json::push_member(&mut out, member.key, value),
         }
     }
     for member in Members::of(second).map_while(Result::ok) {
         let is_new = std::str::from_utf8(member.key).is_ok_and(|key| json::get(first, key).is_none());
         if is_new {
-            push_member(&mut out, member.key, &second[member.value]);
+            json::push_member(&mut out, member.key, &second[member.value]);
         }
     }
     out.insert(0, b'{');

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long lists and the handshake wait for servers that are still starting, counted from the start of the hub.
+/// How long lists and the handshake wait for servers that are still starting, counted from the first client's coming.
 /// Node and Python servers need one to two seconds; a server that needs longer joins later with a list-changed.
 pub const DEFAULT_STARTUP_GRACE: Duration = Duration::from_secs(2);
 
@@ -59,7 +59,7 @@ pub struct ServerPlan {
 /// Which protocol era is spoken to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EraChoice {
-    /// `initialize` first, `server/discover` when the server does not know it.
+    /// The client's era first, the other one when the server does not know it.
     #[default]
     Auto,
     /// Only `initialize` (2024-11-05 … 2025-11-25).

@@ -14,7 +14,7 @@ use rialto_mcp::json;
 use rialto_mcp::outlet::outlet;
 use rialto_mcp::peer::Profile;
 use rialto_mcp::pending::Patience;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -58,17 +58,23 @@ pub(crate) struct Source {
     state: watch::Sender<State>,
     /// What it offers, kept while it is being started again.
     offer: Mutex<Option<Offer>>,
+    /// Lists that have changed since they were fetched. Not empty while a task is at it.
+    stale: Mutex<HashSet<Kind>>,
     events: Events,
 }
 
 impl Source {
     pub(crate) fn new(index: usize, plan: ServerPlan, events: Events) -> Arc<Self> {
         let state = watch::Sender::new(State::Starting);
-        Arc::new(Self { index, plan, state, offer: Mutex::default(), events })
+        Arc::new(Self { index, plan, state, offer: Mutex::default(), stale: Mutex::default(), events })
     }
 
     fn offer_lock(&self) -> MutexGuard<'_, Option<Offer>> {
         self.offer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn has_offer(&self) -> bool {
+        self.offer_lock().is_some()
     }
 
     pub(crate) fn offer(&self) -> Option<Offer> {
@@ -134,14 +140,14 @@ impl Source {
             let now = Instant::now();
             deaths.push_back(now);
             deaths.retain(|death| now.duration_since(*death) < DEATH_WINDOW);
-            let was_listed = self.offer_lock().is_some();
+            let was_listed = self.has_offer();
             let is_open = deaths.len() >= MAX_DEATHS;
             let pause = if is_open { OPEN_PAUSE } else { FIRST_PAUSE * (1 << (deaths.len() * 2 - 2).min(6)) };
             // A server that has worked before is worth waiting for; one that never did is not.
             if is_open || !was_listed {
                 *self.offer_lock() = None;
                 self.state.send_replace(State::Down(reason.as_str().into()));
-                offer_changed(&hub).await;
+                offer_changed(&hub);
             }
             let retry = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
             self.events.tell(Event::Down { server: self.plan.name.clone(), reason, retry });
@@ -193,7 +199,7 @@ impl Source {
             link.set_welcome(welcome, introduced);
             let mut offer = Offer::default();
             for kind in Kind::ALL {
-                if let Some(listed) = self.fetch(&link, kind).await {
+                if let Ok(Some(listed)) = self.fetch(&link, kind).await {
                     offer.set(kind, listed);
                 }
             }
@@ -201,7 +207,7 @@ impl Source {
             *self.offer_lock() = Some(offer);
             self.state.send_replace(State::Ready(link.clone()));
             self.events.tell(Event::Ready { server: name.clone(), version: client.version().as_str(), tools });
-            offer_changed(hub).await;
+            offer_changed(hub);
             if let Some(hub) = hub.upgrade() {
                 hub.restore(&link).await;
             }
@@ -245,10 +251,11 @@ impl Source {
         if is_death && probing { Life::DiedOfProbe } else { life }
     }
 
-    /// Fetches one list from the server, all pages of it; `None` if it has no such list.
-    async fn fetch(&self, link: &Link, kind: Kind) -> Option<Listed> {
+    /// Fetches one list from the server, all pages of it; `None` if it has no such list. Nothing if any page is missing:
+    /// half a list would hide the other half.
+    async fn fetch(&self, link: &Link, kind: Kind) -> Result<Option<Listed>, Incomplete> {
         if !link.can(kind.capability()) {
-            return None;
+            return Ok(None);
         }
         let mut listed = Listed::default();
         let mut cursor: Option<Bytes> = None;
@@ -263,16 +270,17 @@ impl Source {
                 Ok(response) => response,
                 Err(fault) => {
                     self.warn(format!("{} got no answer: {fault}", kind.method()));
-                    break;
+                    return Err(Incomplete);
                 }
             };
             let Some(result) = response.result() else {
                 // Few servers that have resources also have templates.
-                if kind != Kind::Templates {
-                    let error = String::from_utf8_lossy(response.error().unwrap_or_default()).into_owned();
-                    self.warn(format!("{} was refused: {error}", kind.method()));
+                if kind == Kind::Templates {
+                    return Ok(None);
                 }
-                break;
+                let error = String::from_utf8_lossy(response.error().unwrap_or_default()).into_owned();
+                self.warn(format!("{} was refused: {error}", kind.method()));
+                return Err(Incomplete);
             };
             cursor = None;
             for member in json::Members::of(result).map_while(Result::ok) {
@@ -290,17 +298,18 @@ impl Source {
                 }
             }
             if cursor.is_none() {
-                break;
+                return Ok(Some(listed));
             }
         }
-        Some(listed)
+        self.warn(format!("{} goes on for more than {MAX_PAGES} pages; the rest is left out", kind.method()));
+        Ok(Some(listed))
     }
 
     /// Fetches some lists anew; says which of them changed.
     pub(crate) async fn refresh(&self, link: &Link, kinds: &[Kind]) -> Vec<Kind> {
         let mut changed = Vec::new();
         for kind in kinds {
-            let Some(listed) = self.fetch(link, *kind).await else { continue };
+            let Ok(Some(listed)) = self.fetch(link, *kind).await else { continue };
             let mut offer = self.offer_lock();
             let Some(offer) = offer.as_mut() else { continue };
             if offer.get(*kind) != Some(&listed) {
@@ -309,6 +318,32 @@ impl Source {
             }
         }
         changed
+    }
+
+    /// The server says that lists changed: they are fetched anew, by one task, however often it says so.
+    pub(crate) fn list_changed(self: &Arc<Self>, link: &Arc<Link>, hub: &Arc<Hub>, kinds: &[Kind]) {
+        {
+            let mut stale = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_busy = !stale.is_empty();
+            stale.extend(kinds);
+            if is_busy {
+                return;
+            }
+        }
+        let (source, link, hub) = (self.clone(), link.clone(), hub.clone());
+        tokio::spawn(async move {
+            loop {
+                let kinds: Vec<_> =
+                    source.stale.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+                source.refresh(&link, &kinds).await;
+                hub.rebuild(&kinds);
+                let mut stale = source.stale.lock().unwrap_or_else(PoisonError::into_inner);
+                stale.retain(|kind| !kinds.contains(kind));
+                if stale.is_empty() {
+                    return;
+                }
+            }
+        });
     }
 
     pub(crate) fn warn(&self, text: String) {
@@ -326,11 +361,15 @@ async fn replaced(profile: &mut watch::Receiver<Option<Arc<Profile>>>) {
     }
 }
 
-async fn offer_changed(hub: &Weak<Hub>) {
+fn offer_changed(hub: &Weak<Hub>) {
     if let Some(hub) = hub.upgrade() {
-        hub.rebuild(&[]).await;
+        hub.rebuild(&[]);
     }
 }
+
+/// A list could not be fetched as a whole.
+#[derive(Debug)]
+struct Incomplete;
 
 enum Life {
     Stopped,

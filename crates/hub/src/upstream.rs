@@ -29,12 +29,12 @@ impl Host for Upstream {
         let active = match self.link.attributed() {
             Attribution::Call(active) => active,
             Attribution::Idle => match hub.only_peer() {
-                Some((peer, profile)) => Active { peer, profile, asks: None },
-                None => return Answer::Error(unsupported(&request, "no client is there to be asked")),
+                Some((peer, profile)) => Active { peer, profile, outlet: None, asks: None },
+                None => return Answer::Error(unsupported(request.method(), "no client is there to be asked")),
             },
             Attribution::Ambiguous => {
                 return Answer::Error(unsupported(
-                    &request,
+                    request.method(),
                     "several clients are being served: it is unclear whom to ask",
                 ));
             }
@@ -42,7 +42,7 @@ impl Host for Upstream {
         if let Some(capability) = needed_capability(request.method())
             && !active.profile.can(capability)
         {
-            return Answer::Error(unsupported(&request, &format!("the client does not support {capability}")));
+            return Answer::Error(unsupported(request.method(), &format!("the client does not support {capability}")));
         }
         if !active.profile.version.is_modern() {
             let progress = progress_token(request.params()).map(|place| Progress {
@@ -50,13 +50,13 @@ impl Host for Upstream {
                 outlet: self.link.client.outlet().clone(),
             });
             let asker = Asker { progress, reason: Some(reason) };
-            return match active.peer.forward_request(&request, asker).await {
+            return match active.peer.forward_request(&request, asker, active.outlet.as_ref()).await {
                 Ok(response) => Answer::Response(response),
                 Err(fault) => Answer::Error(gone(&fault.to_string())),
             };
         }
         let Some(asks) = active.asks else {
-            return Answer::Error(unsupported(&request, "no call is running that could carry the question"));
+            return Answer::Error(unsupported(request.method(), "no call is running that could carry the question"));
         };
         let (answer, answered) = oneshot::channel();
         if asks.send(Ask { request, answer }).await.is_err() {
@@ -86,12 +86,7 @@ impl Host for Upstream {
             }
             _ => return hub.pass_on(&self.link, &note).await,
         };
-        // Fetching waits for an answer that comes through the very connection that is being read here.
-        let link = self.link.clone();
-        tokio::spawn(async move {
-            link.source.refresh(&link, kinds).await;
-            hub.rebuild(kinds).await;
-        });
+        self.link.source.list_changed(&self.link, &hub, kinds);
     }
 
     fn stray(&self, text: &[u8]) {
@@ -113,12 +108,13 @@ pub(crate) fn needed_capability(method: &str) -> Option<&'static str> {
     }
 }
 
-fn unsupported(request: &Request, why: &str) -> Error {
-    let kind = match request.method() {
+/// The error for a question that cannot be put.
+pub(crate) fn unsupported(method: &str, why: &str) -> Error {
+    let kind = match method {
         "sampling/createMessage" => error::Kind::SamplingUnsupported,
         _ => error::Kind::ClientCapabilityMissing,
     };
-    Error::new(kind, format!("{} is not supported: {why}", request.method()))
+    Error::new(kind, format!("{method} is not supported: {why}"))
 }
 
 fn gone(why: &str) -> Error {

@@ -22,6 +22,9 @@ use tokio::task::AbortHandle;
 /// How long a server may take to answer `server/discover` before it is taken for one that does not know it.
 const PROBE: Patience = Patience { silence: Duration::from_secs(10), total: Duration::from_secs(10) };
 
+/// Questions of one server that are open at once; more are refused.
+const MAX_QUESTIONS: usize = 256;
+
 /// Who takes what a server sends on its own account.
 pub trait Host: Send + Sync + 'static {
     /// Answers a request; dropped when the server cancels it. `reason` will then hold why.
@@ -86,7 +89,7 @@ pub struct Client {
 
 impl Client {
     pub fn new(outlet: Outlet) -> Arc<Self> {
-        let pending = Pending::new(outlet.clone());
+        let pending = Pending::default();
         Arc::new(Self { outlet, pending, version: OnceLock::new(), answering: Mutex::default() })
     }
 
@@ -176,7 +179,7 @@ impl Client {
     /// Sends a request of our own.
     pub async fn request(&self, method: &str, params: &[u8], patience: Patience) -> Result<Response, Fault> {
         let write = |out: &mut Vec<u8>, id: &Decimal| message::write_request(out, id.as_json(), method, params);
-        self.pending.request(patience, Asker::default(), write).await
+        self.pending.request(&self.outlet, patience, Asker::default(), write).await
     }
 
     /// Sends a request of our own and tells its id, by which notifications may refer to it.
@@ -191,7 +194,7 @@ impl Client {
             note(id);
             message::write_request(out, id.as_json(), method, params);
         };
-        self.pending.request(patience, Asker::default(), write).await
+        self.pending.request(&self.outlet, patience, Asker::default(), write).await
     }
 
     /// Passes a client's request on, with `edits` in its params. Its progress token becomes one of ours.
@@ -204,7 +207,7 @@ impl Client {
     ) -> Result<Response, Fault> {
         let token = asker.progress.is_some().then(|| progress_token(request.params())).flatten();
         self.pending
-            .request(patience, asker, |out, id| {
+            .request(&self.outlet, patience, asker, |out, id| {
                 let Some(place) = token else { return request.write(out, id.as_json(), edits) };
                 let mut all = edits.to_vec();
                 let before = all.partition_point(|(other, _)| other.start < place.start);
@@ -224,7 +227,7 @@ impl Client {
     ) -> Result<Response, Fault> {
         let token = asker.progress.is_some().then(|| progress_token(params)).flatten();
         self.pending
-            .request(patience, asker, |out, id| {
+            .request(&self.outlet, patience, asker, |out, id| {
                 let mut own = Vec::with_capacity(params.len());
                 match token {
                     Some(place) => json::splice(&mut own, params, &[(place, id.as_json())]),
@@ -269,7 +272,10 @@ impl Client {
             Ok(Message::Notification(note)) => match note.method() {
                 // Progress on a request that is over concerns nobody.
                 "notifications/progress" => {
-                    self.pending.progress(&note).await;
+                    if let Some((outlet, text)) = self.pending.progress(&note) {
+                        // A client that is gone misses its progress; its request is being cancelled anyway.
+                        let _ = outlet.send(|out| out.extend_from_slice(&text)).await;
+                    }
                 }
                 "notifications/cancelled" => self.cancelled(&note),
                 _ => host.notification(note).await,
@@ -287,7 +293,8 @@ impl Client {
             (SalvageKind::Request, Some(id)) if malformed.problem == Problem::Envelope => {
                 self.refuse(&id, format!("Invalid request: {}", malformed.reason)).await;
             }
-            (SalvageKind::Response | SalvageKind::Unknown, Some(id)) if self.fail(&id, &malformed.reason) => {}
+            (SalvageKind::Response, Some(id)) if self.fail(&id, &malformed.reason) => {}
+            (SalvageKind::Unknown, Some(id)) if found.is_rpc && self.fail(&id, &malformed.reason) => {}
             _ => host.stray(text),
         }
     }
@@ -327,6 +334,22 @@ impl Client {
             return;
         }
         let key = request.id.key();
+        let refusal = {
+            let answering = self.answering.lock().unwrap_or_else(PoisonError::into_inner);
+            if answering.contains_key(&key) {
+                Some((Kind::InvalidRequest, "Invalid request: a request with this id is in flight"))
+            } else if answering.len() >= MAX_QUESTIONS {
+                Some((Kind::Busy, "too many questions are open already"))
+            } else {
+                None
+            }
+        };
+        if let Some((kind, words)) = refusal {
+            let error = Error::new(kind, words);
+            let id = Some(&request.id);
+            let _ = self.outlet.send(|out| reply::write_error(out, id, &error, "", self.version())).await;
+            return;
+        }
         let mut answering = self.answering.lock().unwrap_or_else(PoisonError::into_inner);
         let reason = Reason::default();
         let (client, host, done) = (self.clone(), host.clone(), key.clone());
@@ -336,7 +359,7 @@ impl Client {
             let _question = client.pending.question();
             let answer = host.request(request, task_reason).await;
             let version = client.version();
-            let _ = client.outlet.send(|out| reply::write(out, &id, answer, "", version, Bytes::new)).await;
+            let _ = client.outlet.send(|out| reply::write_plain(out, &id, answer, "", version)).await;
             client.answering.lock().unwrap_or_else(PoisonError::into_inner).remove(&done);
         });
         answering.insert(key, (task.abort_handle(), reason));
@@ -388,16 +411,9 @@ const OWN_INFO: &str = concat!("{\"name\":\"rialto\",\"version\":\"", env!("CARG
 /// The members of `_meta` that a stateless request needs, for a client with this profile.
 pub fn meta_members(profile: &Profile) -> Vec<u8> {
     let mut out = Vec::new();
-    let mut add = |key: &str, value: &[u8]| {
-        if !out.is_empty() {
-            out.push(b',');
-        }
-        json::write_string(&mut out, key);
-        out.push(b':');
-        out.extend_from_slice(value);
-    };
-    add(meta::PROTOCOL_VERSION, &json::quoted(Version::LATEST.as_str()));
-    add(meta::CLIENT_CAPABILITIES, &profile.capabilities);
-    add(meta::CLIENT_INFO, profile.info.as_deref().unwrap_or(OWN_INFO.as_bytes()));
+    json::push_member(&mut out, meta::PROTOCOL_VERSION.as_bytes(), &json::quoted(Version::LATEST.as_str()));
+    json::push_member(&mut out, meta::CLIENT_CAPABILITIES.as_bytes(), &profile.capabilities);
+    let info = profile.info.as_deref().unwrap_or(OWN_INFO.as_bytes());
+    json::push_member(&mut out, meta::CLIENT_INFO.as_bytes(), info);
     out
 }

@@ -269,7 +269,15 @@ pub struct Member<'a> {
     has_escape: bool,
 }
 
-impl Member<'_> {
+impl<'a> Member<'a> {
+    /// What the key means.
+    pub fn name(&self) -> Cow<'a, str> {
+        match unescape_if(self.key, self.has_escape) {
+            Some(name) => Cow::Owned(name),
+            None => String::from_utf8_lossy(self.key),
+        }
+    }
+
     /// Compares the key by its meaning, so that an escaped spelling is the same key.
     pub fn is(&self, key: &str) -> bool {
         self.key == key.as_bytes() || (self.has_escape && unescape(self.key).as_deref() == Some(key))
@@ -420,6 +428,10 @@ pub fn get_string<'a>(object: &'a [u8], key: &str) -> Option<Cow<'a, str>> {
     string(get(object, key)?)
 }
 
+fn unescape_if(inner: &[u8], has_escape: bool) -> Option<String> {
+    has_escape.then(|| unescape(inner)).flatten()
+}
+
 fn unescape(inner: &[u8]) -> Option<String> {
     let mut quoted = Vec::with_capacity(inner.len() + 2);
     quoted.push(b'"');
@@ -466,6 +478,17 @@ pub fn splice(out: &mut Vec<u8>, text: &[u8], edits: &[(Range<usize>, &[u8])]) {
         at = place.end;
     }
     out.extend_from_slice(&text[at..]);
+}
+
+/// Appends one member to members written as `"key":value,"key":value`. The key is JSON text, without its quotes.
+pub fn push_member(members: &mut Vec<u8>, key: &[u8], value: &[u8]) {
+    if !members.is_empty() {
+        members.push(b',');
+    }
+    members.push(b'"');
+    members.extend_from_slice(key);
+    members.extend_from_slice(b"\":");
+    members.extend_from_slice(value);
 }
 
 /// The object with more members put at its front; `members` is written as `"key":value,"key":value`.

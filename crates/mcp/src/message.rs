@@ -88,7 +88,7 @@ impl Request {
     }
 
     /// Where the params start in the message's text; absent if it has none.
-    pub fn params_start(&self) -> Option<usize> {
+    fn params_start(&self) -> Option<usize> {
         self.params.as_ref().map(|place| place.start)
     }
 
@@ -193,8 +193,12 @@ fn params<'a>(text: &'a [u8], place: Option<&Range<usize>>) -> &'a [u8] {
     place.map_or(b"{}", |place| &text[place.clone()])
 }
 
-/// Reads one line. The line must hold no raw line break, which is what framing guarantees on stdio.
+/// Reads one message or batch.
+///
+/// Raw carriage returns and line feeds, which JSON allows between tokens, become spaces: some peers take either for the end
+/// of a line, and would read one message that we pass on as several.
 pub fn parse(line: Bytes) -> Incoming {
+    let line = if memchr::memchr2(b'\r', b'\n', &line).is_some() { without_breaks(&line) } else { line };
     if let Err(error) = std::str::from_utf8(&line) {
         let reason = format!("not UTF-8 at byte {}", error.valid_up_to());
         return Incoming::Single(Err(Malformed { problem: Problem::Syntax, reason, id: None }));
@@ -205,6 +209,10 @@ pub fn parse(line: Bytes) -> Incoming {
         Some(b'[') => parse_batch(&line),
         _ => Incoming::Single(Err(parse_other(&line))),
     }
+}
+
+fn without_breaks(line: &[u8]) -> Bytes {
+    line.iter().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte }).collect()
 }
 
 fn syntax(flaw: &Flaw) -> Malformed {
@@ -270,6 +278,10 @@ impl Parts {
                     }
                     break;
                 }
+                // Some readers ignore case: what we see must be what they see.
+                if member.name().eq_ignore_ascii_case(name) {
+                    parts.repeated = Some(name);
+                }
             }
         }
         let end = members.end().unwrap_or(0);
@@ -290,7 +302,7 @@ fn parse_object(text: Bytes) -> Result<Message, Malformed> {
         Malformed { problem, reason: reason.to_owned(), id: id.clone() }
     };
     if let Some(name) = parts.repeated {
-        return Err(Malformed { id: None, ..bad(&format!("`{name}` is given twice")) });
+        return Err(Malformed { id: None, ..bad(&format!("`{name}` is given twice, or in another spelling")) });
     }
     if parts.jsonrpc.and_then(|place| json::string(&text[place])).as_deref() != Some("2.0") {
         return Err(bad("`jsonrpc` must be \"2.0\""));
@@ -351,6 +363,8 @@ fn parse_response(
 pub struct Salvage {
     pub id: Option<Id>,
     pub kind: SalvageKind,
+    /// It says that it is JSON-RPC, so it is no log line.
+    pub is_rpc: bool,
 }
 
 /// What a message seems to be by its beginning.
@@ -363,7 +377,7 @@ pub enum SalvageKind {
 
 /// Reads the beginning of a message that was too long to be kept.
 pub fn salvage(beginning: &Bytes) -> Salvage {
-    let mut found = Salvage { id: None, kind: SalvageKind::Unknown };
+    let mut found = Salvage { id: None, kind: SalvageKind::Unknown, is_rpc: false };
     let mut members = Members::of(beginning);
     loop {
         let member = match members.next() {
@@ -373,6 +387,8 @@ pub fn salvage(beginning: &Bytes) -> Salvage {
         };
         if member.is("id") {
             found.id = Id::read(beginning.slice(member.value.clone()));
+        } else if member.is("jsonrpc") {
+            found.is_rpc = true;
         } else if let Some(kind) = kind_of(member.key) {
             found.kind = kind;
         }

@@ -165,6 +165,9 @@ struct State {
     welcomed: bool,
     initialized: bool,
     listens: Vec<Listen>,
+    /// Lists whose change is still to be told, each at most once, and whether someone is at it.
+    late: Vec<Change>,
+    is_telling: bool,
 }
 
 #[derive(Debug)]
@@ -181,7 +184,7 @@ impl Peer {
     pub(crate) fn new(outlet: Outlet) -> Self {
         static SERIAL: AtomicU64 = AtomicU64::new(1);
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-        Self { serial, pending: Pending::new(outlet.clone()), outlet, state: Mutex::default() }
+        Self { serial, pending: Pending::default(), outlet, state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -249,26 +252,51 @@ impl Peer {
         }
     }
 
-    /// Passes on an upstream's notification that belongs to the session as a whole.
-    pub async fn forward(&self, note: &Notification) {
-        let _ = self.outlet.send(|out| out.extend_from_slice(note.as_json())).await;
+    /// Passes on an upstream's notification, over the stream of the call that it belongs to, if any.
+    pub async fn forward(&self, note: &Notification, outlet: Option<&Outlet>) {
+        let outlet = outlet.unwrap_or(&self.outlet);
+        let _ = outlet.send(|out| out.extend_from_slice(note.as_json())).await;
     }
 
-    /// Asks the client something on the server's own account.
-    pub async fn ask(&self, method: &str, params: &[u8]) -> Result<Response, Fault> {
-        let write = |out: &mut Vec<u8>, id: &Decimal| message::write_request(out, id.as_json(), method, params);
-        self.pending.request(ASK_PATIENCE, Asker::default(), write).await
-    }
-
-    /// Passes an upstream's request on to the client. Its progress goes back to `asker`.
-    pub async fn forward_request(&self, request: &Request, asker: Asker) -> Result<Response, Fault> {
+    /// Passes an upstream's request on to the client, over the stream of the call that it belongs to, if any. Its progress
+    /// goes back to `asker`.
+    pub async fn forward_request(
+        &self,
+        request: &Request,
+        asker: Asker,
+        outlet: Option<&Outlet>,
+    ) -> Result<Response, Fault> {
         let token = progress_token(request.params());
-        self.pending
-            .request(ASK_PATIENCE, asker, |out, id| match token {
-                Some(place) => request.write(out, id.as_json(), &[(place, id.as_json())]),
-                None => request.write(out, id.as_json(), &[]),
-            })
-            .await
+        let write = |out: &mut Vec<u8>, id: &Decimal| match token {
+            Some(place) => request.write(out, id.as_json(), &[(place, id.as_json())]),
+            None => request.write(out, id.as_json(), &[]),
+        };
+        self.pending.request(outlet.unwrap_or(&self.outlet), ASK_PATIENCE, asker, write).await
+    }
+
+    /// Tells the client that a list changed, without waiting for it. A client that does not read is told once it does.
+    pub fn list_changed(self: &Arc<Self>, change: &Change) {
+        let mut state = self.state();
+        if !state.late.contains(change) {
+            state.late.push(change.clone());
+        }
+        if std::mem::replace(&mut state.is_telling, true) {
+            return;
+        }
+        drop(state);
+        let peer = self.clone();
+        tokio::spawn(async move {
+            while let Some(change) = peer.next_late() {
+                peer.changed(&change, None).await;
+            }
+        });
+    }
+
+    fn next_late(&self) -> Option<Change> {
+        let mut state = self.state();
+        let next = (!state.late.is_empty()).then(|| state.late.remove(0));
+        state.is_telling = next.is_some();
+        next
     }
 
     pub(crate) fn listen(&self, id: Bytes, filter: Filter, outlet: Outlet) {

@@ -3,7 +3,7 @@
 //! Every request has a deadline; progress extends it, up to a maximum. When the peer goes, everything waiting fails at
 //! once. When the one who waits gives up (its future is dropped), the peer is told with `notifications/cancelled`.
 
-use crate::id::Decimal;
+use crate::id::{Decimal, Id};
 use crate::json;
 use crate::message::{self, Notification, Response};
 use crate::outlet::Outlet;
@@ -62,7 +62,6 @@ pub struct Asker {
 /// The requests sent to one peer.
 #[derive(Debug)]
 pub struct Pending {
-    outlet: Outlet,
     table: Mutex<Table>,
 }
 
@@ -83,20 +82,23 @@ struct Waiting {
     last_sign: Instant,
 }
 
-impl Pending {
-    pub fn new(outlet: Outlet) -> Self {
+impl Default for Pending {
+    fn default() -> Self {
         let table = Table { next: 1, waiting: HashMap::default(), closed: None, questions: 0, last_answer: None };
-        Self { outlet, table: Mutex::new(table) }
+        Self { table: Mutex::new(table) }
     }
+}
 
+impl Pending {
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends the request that `write` writes with the id it is given, and waits for its answer. The id also serves as
-    /// progress token where the asker wants progress.
+    /// Sends the request that `write` writes with the id it is given over `outlet`, and waits for its answer. The id also
+    /// serves as progress token where the asker wants progress.
     pub async fn request(
         &self,
+        outlet: &Outlet,
         patience: Patience,
         asker: Asker,
         write: impl FnOnce(&mut Vec<u8>, &Decimal),
@@ -116,8 +118,8 @@ impl Pending {
         let end = started + patience.total;
         let mut deadline = (started + patience.silence).min(end);
         // Nothing to cancel before the peer has heard of it.
-        let mut guard = Guard { pending: self, id, reason: asker.reason, is_sent: false, armed: true };
-        match tokio::time::timeout_at(deadline, self.outlet.send(|out| write(out, &Decimal::new(id)))).await {
+        let mut guard = Guard { pending: self, outlet, id, reason: asker.reason, is_sent: false, armed: true };
+        match tokio::time::timeout_at(deadline, outlet.send(|out| write(out, &Decimal::new(id)))).await {
             Ok(Ok(())) => guard.is_sent = true,
             Ok(Err(_)) => {
                 let closed = self.table().closed.clone();
@@ -163,7 +165,7 @@ impl Pending {
 
     /// Hands an answer to whoever waits for it; `false` if nobody does.
     pub fn answer(&self, response: Response) -> bool {
-        let id = response.id.as_ref().and_then(crate::id::Id::as_number);
+        let id = response.id.as_ref().and_then(Id::as_number);
         let waiting = id.and_then(|id| self.table().waiting.remove(&id));
         waiting.is_some_and(|waiting| waiting.answer.send(Ok(response)).is_ok())
     }
@@ -174,24 +176,19 @@ impl Pending {
         waiting.is_some_and(|waiting| waiting.answer.send(Err(fault)).is_ok())
     }
 
-    /// Takes a progress notification: extends the deadline and passes it on. `false` if its token is none of ours.
-    pub async fn progress(&self, note: &Notification) -> bool {
-        let Ok([Some(place)]) = json::find(note.params(), ["progressToken"]) else { return false };
-        let raw = &note.params()[place.clone()];
-        let text = raw.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")).unwrap_or(raw);
-        let Some(id) = std::str::from_utf8(text).ok().and_then(|text| text.parse::<u64>().ok()) else { return false };
-        let progress = match self.table().waiting.get_mut(&id) {
-            Some(waiting) => {
-                waiting.last_sign = Instant::now();
-                waiting.progress.clone()
-            }
-            None => return false,
-        };
-        if let Some(progress) = progress {
-            // A client that is gone misses its progress; its request is being cancelled anyway.
-            let _ = progress.outlet.send(|out| note.write(out, &[(place, &progress.token)])).await;
-        }
-        true
+    /// Takes a progress notification: extends the deadline, and tells where to pass it on to and in which words. `None` if
+    /// nobody wants it.
+    pub fn progress(&self, note: &Notification) -> Option<(Outlet, Vec<u8>)> {
+        let [place] = json::find(note.params(), ["progressToken"]).ok()?;
+        let place = place?;
+        let id = Id::read(Bytes::copy_from_slice(&note.params()[place.clone()]))?.as_number()?;
+        let mut table = self.table();
+        let waiting = table.waiting.get_mut(&id)?;
+        waiting.last_sign = Instant::now();
+        let progress = waiting.progress.as_ref()?;
+        let mut text = Vec::new();
+        note.write(&mut text, &[(place, &progress.token)]);
+        Some((progress.outlet.clone(), text))
     }
 
     /// Fails everything that waits, and everything that will be asked.
@@ -243,6 +240,7 @@ impl Hasher for Spread {
 /// Tells the peer when a request is given up.
 struct Guard<'a> {
     pending: &'a Pending,
+    outlet: &'a Outlet,
     id: u64,
     reason: Option<Reason>,
     is_sent: bool,
@@ -264,7 +262,7 @@ impl Drop for Guard<'_> {
             params.extend_from_slice(reason);
         }
         params.push(b'}');
-        self.pending.outlet.send_now(|out| message::write_notification(out, "notifications/cancelled", &params));
+        self.outlet.send_now(|out| message::write_notification(out, "notifications/cancelled", &params));
     }
 }
 
@@ -273,7 +271,7 @@ mod tests {
     use super::{Asker, Fault, Patience, Pending};
     use crate::id::Decimal;
     use crate::message::{self, Incoming, Message};
-    use crate::outlet::{Drain, outlet};
+    use crate::outlet::{Drain, Outlet, outlet};
     use bytes::Bytes;
     use std::sync::Arc;
     use std::time::Duration;
@@ -287,17 +285,30 @@ mod tests {
         }
     }
 
-    fn ask(pending: &Arc<Pending>) -> tokio::task::JoinHandle<Result<message::Response, Fault>> {
-        let pending = pending.clone();
+    fn ask(pending: &Arc<Setup>) -> tokio::task::JoinHandle<Result<message::Response, Fault>> {
+        let setup = pending.clone();
         tokio::spawn(async move {
             let write = |out: &mut Vec<u8>, id: &Decimal| message::write_request(out, id.as_json(), "m", b"");
-            pending.request(PATIENCE, Asker::default(), write).await
+            setup.pending.request(&setup.outlet, PATIENCE, Asker::default(), write).await
         })
     }
 
-    fn setup() -> (Arc<Pending>, Drain) {
+    struct Setup {
+        pending: Pending,
+        outlet: Outlet,
+    }
+
+    impl std::ops::Deref for Setup {
+        type Target = Pending;
+
+        fn deref(&self) -> &Pending {
+            &self.pending
+        }
+    }
+
+    fn setup() -> (Arc<Setup>, Drain) {
         let (outlet, drain) = outlet();
-        (Arc::new(Pending::new(outlet)), drain)
+        (Arc::new(Setup { pending: Pending::default(), outlet }), drain)
     }
 
     async fn sent(drain: &mut Drain) -> String {
@@ -340,7 +351,7 @@ mod tests {
         let Message::Notification(note) = note else { panic!("must be a notification") };
         for _ in 0..5 {
             tokio::time::sleep(Duration::from_secs(8)).await;
-            pending.progress(&note).await;
+            pending.progress(&note);
         }
         assert_eq!(asked.await.unwrap().unwrap_err(), Fault::Timeout(Duration::from_secs(25)));
     }

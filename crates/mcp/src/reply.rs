@@ -42,7 +42,7 @@ pub(crate) fn known_method(method: &str) -> &'static str {
     known.find(|name| *name == method).unwrap_or("")
 }
 
-/// Writes an answer in the form of `version`.
+/// Writes a server's answer in the form of `version`.
 pub(crate) fn write(
     out: &mut Vec<u8>,
     id: &Id,
@@ -51,24 +51,29 @@ pub(crate) fn write(
     version: Version,
     info: impl FnOnce() -> Bytes,
 ) {
-    match answer {
-        Answer::Result(result) if version.is_modern() => {
-            let completed = complete(&result, method, &info());
-            message::write_result(out, id, completed.as_deref().unwrap_or(&result));
-        }
-        Answer::Result(result) => message::write_result(out, id, &result),
-        Answer::Response(response) => {
-            let completed = response.result().filter(|_| version.is_modern());
-            match completed.and_then(|result| complete(result, method, &info())) {
-                Some(result) => response.with_result(&result).write(out, id),
-                None => response.write(out, id),
-            }
-        }
-        Answer::Error(error) if version.is_modern() && error.kind.form(version) == Form::ToolResult => {
+    if !version.is_modern() {
+        return write_plain(out, id, answer, method, version);
+    }
+    let made = match &answer {
+        Answer::Result(result) => complete(result, method, &info()).map(Answer::Result),
+        Answer::Response(response) => response
+            .result()
+            .and_then(|result| complete(result, method, &info()))
+            .map(|result| Answer::Response(response.with_result(&result))),
+        Answer::Error(error) if method == "tools/call" && error.kind.form(version) == Form::ToolResult => {
             let result = error.tool_result();
-            let completed = complete(&result, method, &info());
-            message::write_result(out, id, completed.as_deref().unwrap_or(&result));
+            Some(Answer::Result(complete(&result, method, &info()).unwrap_or(result)))
         }
+        Answer::Error(_) => None,
+    };
+    write_plain(out, id, made.unwrap_or(answer), method, version);
+}
+
+/// Writes an answer without the additions that only servers owe.
+pub(crate) fn write_plain(out: &mut Vec<u8>, id: &Id, answer: Answer, method: &str, version: Version) {
+    match answer {
+        Answer::Result(result) => message::write_result(out, id, &result),
+        Answer::Response(response) => response.write(out, id),
         Answer::Error(error) => write_error(out, Some(id), &error, method, version),
     }
 }
@@ -90,22 +95,16 @@ fn complete(result: &[u8], method: &str, info: &[u8]) -> Option<Vec<u8>> {
     let is_complete =
         kind.as_ref().is_none_or(|place| json::string(&result[place.clone()]).as_deref() == Some("complete"));
     let mut members = Vec::new();
-    let mut add = |member: &str| {
-        if !members.is_empty() {
-            members.push(b',');
-        }
-        members.extend_from_slice(member.as_bytes());
-    };
     if kind.is_none() {
-        add("\"resultType\":\"complete\"");
+        json::push_member(&mut members, b"resultType", b"\"complete\"");
     }
     if is_complete && CACHEABLE.contains(&method) {
         // What a policy filtered must not be shared, and what may change any moment must not be kept.
         if ttl.is_none() {
-            add("\"ttlMs\":0");
+            json::push_member(&mut members, b"ttlMs", b"0");
         }
         if scope.is_none() {
-            add("\"cacheScope\":\"private\"");
+            json::push_member(&mut members, b"cacheScope", b"\"private\"");
         }
     }
     let told = meta_place.is_some_and(|place| json::get(&result[place], meta::SERVER_INFO).is_some());
@@ -117,9 +116,7 @@ fn complete(result: &[u8], method: &str, info: &[u8]) -> Option<Vec<u8>> {
         return Some(result);
     }
     let mut member = Vec::new();
-    json::write_string(&mut member, meta::SERVER_INFO);
-    member.push(b':');
-    member.extend_from_slice(info);
+    json::push_member(&mut member, meta::SERVER_INFO.as_bytes(), info);
     Some(json::with_meta(&result, &member))
 }
 

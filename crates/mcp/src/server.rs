@@ -6,12 +6,12 @@
 
 use crate::batch::{Batch, Reply};
 use crate::error::{Error, Kind};
-use crate::id::{History, Id, IdKey};
+use crate::id::{Decimal, History, Id, IdKey};
 use crate::json;
 use crate::line::{self, Line, LineReader};
 use crate::message::{self, Incoming, Malformed, Message, Notification, Problem, Request, Response, SalvageKind};
 use crate::outlet::{Outlet, outlet};
-use crate::peer::{Peer, Profile, progress_token};
+use crate::peer::{ASK_PATIENCE, Peer, Profile, progress_token};
 use crate::pending::{Asker, Fault, Progress, Reason};
 use crate::reply::{self, Answer};
 use crate::version::{Version, meta};
@@ -36,6 +36,9 @@ const STORM_BURST: u32 = 128;
 
 /// A peer that sends nothing but errors is slowed to a hundred a second; each is still answered.
 const STORM_DELAY: Duration = Duration::from_millis(10);
+
+/// How long a client may take to read the last answers after it has ended its input.
+const LAST_READ: Duration = Duration::from_secs(10);
 
 /// Methods that exist only with a handshake.
 const LEGACY_ONLY: [&str; 5] =
@@ -140,6 +143,17 @@ impl Call {
         self.notify("notifications/progress", &params).await;
     }
 
+    /// The stream that belongs to this request.
+    pub fn outlet(&self) -> &Outlet {
+        &self.outlet
+    }
+
+    /// Asks the client something on the server's own account.
+    pub async fn ask(&self, method: &str, params: &[u8]) -> Result<Response, Fault> {
+        let write = |out: &mut Vec<u8>, id: &Decimal| message::write_request(out, id.as_json(), method, params);
+        self.peer.pending.request(&self.outlet, ASK_PATIENCE, Asker::default(), write).await
+    }
+
     /// For passing the request on: where its progress goes, and why it was cancelled if it was.
     pub fn asker(&self) -> Asker {
         let token = progress_token(self.params());
@@ -168,11 +182,14 @@ struct State {
     in_flight: HashMap<IdKey, InFlight>,
     history: History,
     storm: u32,
+    /// An over-long response is being read whose id has not been seen yet.
+    awaits_end: bool,
 }
 
 #[derive(Debug)]
 struct InFlight {
-    abort: AbortHandle,
+    /// Absent until the request has had to wait.
+    abort: Option<AbortHandle>,
     cancel: Arc<Cancel>,
     reply: Reply,
     may_cancel: bool,
@@ -196,18 +213,25 @@ impl<S: Service> Session<S> {
     /// Takes one line; what belongs to it is written to `outlet`.
     pub async fn receive(self: &Arc<Self>, line: Line, outlet: &Outlet) {
         match line {
-            // No character can stand for half a pair, so this is text that cannot be in UTF-8.
-            Line::Text(text) if json::has_lone_surrogate(&text) => {
-                let reason = "a string has half a surrogate pair".to_owned();
-                let malformed = Malformed { problem: Problem::Syntax, reason, id: None };
-                self.refuse(malformed, &Reply::Line(outlet.clone())).await;
+            Line::Text(text) => {
+                let is_spoilt = json::has_lone_surrogate(&text);
+                match message::parse(text) {
+                    // An answer to us is taken as it is; whoever asked can tell what to make of it.
+                    Incoming::Single(member @ Ok(Message::Response(_))) => {
+                        self.take(member, Reply::Line(outlet.clone()), outlet).await;
+                    }
+                    // No character can stand for half a pair, so this is text that cannot be in UTF-8.
+                    _ if is_spoilt => {
+                        let reason = "a string has half a surrogate pair".to_owned();
+                        let malformed = Malformed { problem: Problem::Syntax, reason, id: None };
+                        self.refuse(malformed, &Reply::Line(outlet.clone())).await;
+                    }
+                    Incoming::Single(member) => self.take(member, Reply::Line(outlet.clone()), outlet).await,
+                    Incoming::Batch(members) => self.take_batch(members, outlet).await,
+                }
             }
-            Line::Text(text) => match message::parse(text) {
-                Incoming::Single(member) => self.take(member, Reply::Line(outlet.clone()), outlet).await,
-                Incoming::Batch(members) => self.take_batch(members, outlet).await,
-            },
             Line::TooLong { beginning } => self.take_too_long(&beginning, outlet).await,
-            Line::EndOfTooLong { .. } => {}
+            Line::EndOfTooLong { ending } => self.take_end(&ending),
         }
         if self.state().storm > STORM_BURST {
             tokio::time::sleep(STORM_DELAY).await;
@@ -218,14 +242,27 @@ impl<S: Service> Session<S> {
         let found = message::salvage(beginning);
         if found.kind == SalvageKind::Response {
             // Never answered; but whoever waits for it should know.
-            if let Some(id) = found.id.as_ref().and_then(Id::as_number) {
-                self.peer.pending.fail(id, Fault::TooLong);
-            }
+            self.state().awaits_end = found.id.is_none();
+            self.fail(found.id.as_ref(), Fault::TooLong);
             return;
         }
         let reason = "the message is longer than the limit".to_owned();
         let malformed = Malformed { problem: Problem::Envelope, reason, id: found.id };
         self.refuse(malformed, &Reply::Line(outlet.clone())).await;
+    }
+
+    /// Some libraries write the id of a response last.
+    fn take_end(&self, ending: &[u8]) {
+        if std::mem::take(&mut self.state().awaits_end) {
+            self.fail(message::salvage_end(ending).as_ref(), Fault::TooLong);
+        }
+    }
+
+    /// Fails the question whose answer cannot be taken.
+    fn fail(&self, id: Option<&Id>, fault: Fault) {
+        if let Some(id) = id.and_then(Id::as_number) {
+            self.peer.pending.fail(id, fault);
+        }
     }
 
     async fn take_batch(self: &Arc<Self>, members: Vec<Result<Message, Malformed>>, outlet: &Outlet) {
@@ -266,7 +303,10 @@ impl<S: Service> Session<S> {
         let kind = match malformed.problem {
             Problem::Syntax => Kind::ParseError,
             Problem::Envelope => Kind::InvalidRequest,
-            Problem::Response => return reply.omit(),
+            Problem::Response => {
+                self.fail(malformed.id.as_ref(), Fault::Unreadable(malformed.reason));
+                return reply.omit();
+            }
         };
         let title = if kind == Kind::ParseError { "Parse error" } else { "Invalid request" };
         let error = Error::new(kind, format!("{title}: {}", malformed.reason));
@@ -289,25 +329,27 @@ impl<S: Service> Session<S> {
             }
         };
         let key = request.id.key();
-        if let Err(error) = self.admit(&key, &request, &profile) {
-            return self.reply_error(&reply, Some(&request.id), &error).await;
-        }
         let cancel = Arc::new(Cancel::default());
         let may_cancel = request.method() != "initialize";
+        let entry = InFlight { abort: None, cancel: cancel.clone(), reply: reply.clone(), may_cancel };
+        if let Err(error) = self.admit(&key, entry, &request, &profile) {
+            return self.reply_error(&reply, Some(&request.id), &error).await;
+        }
         let is_own = ["initialize", "shutdown"].contains(&request.method());
-        let call = Call { request, peer: self.peer.clone(), profile, outlet: outlet.clone(), cancel: cancel.clone() };
+        let call = Call { request, peer: self.peer.clone(), profile, outlet: outlet.clone(), cancel };
         // Boxed at once: a task would move it several times.
-        let mut answering = Box::pin(self.clone().answer(call, key.clone(), reply.clone()));
+        let mut answering = Box::pin(self.clone().answer(call, key.clone(), reply));
         // What changes the session must have done so before the next message is read.
-        if (S::AT_ONCE || is_own)
-            && let Poll::Ready(()) = answering.as_mut().poll(&mut Context::from_waker(Waker::noop()))
-        {
+        if (S::AT_ONCE || is_own) && has_ended(answering.as_mut()) {
             return;
         }
-        // The lock is held until the entry is there, so that the task cannot end before it.
+        // The lock is held until the handle is in its place, so that the task cannot end before.
         let mut state = self.state();
         let abort = tokio::spawn(answering).abort_handle();
-        state.in_flight.insert(key, InFlight { abort, cancel, reply, may_cancel });
+        match state.in_flight.get_mut(&key) {
+            Some(entry) => entry.abort = Some(abort),
+            None => abort.abort(),
+        }
     }
 
     fn profile_of(&self, request: &Request) -> Result<Arc<Profile>, Error> {
@@ -331,7 +373,8 @@ impl<S: Service> Session<S> {
         }
     }
 
-    fn admit(&self, key: &IdKey, request: &Request, profile: &Profile) -> Result<(), Error> {
+    /// Checks whether a request may begin, and notes it as begun.
+    fn admit(&self, key: &IdKey, entry: InFlight, request: &Request, profile: &Profile) -> Result<(), Error> {
         let mut state = self.state();
         if state.in_flight.contains_key(key) {
             return Err(Error::new(Kind::InvalidRequest, "Invalid request: a request with this id is in flight"));
@@ -349,6 +392,7 @@ impl<S: Service> Session<S> {
         if other_era.contains(&request.method()) {
             return Err(Error::method_not_found(request.method()));
         }
+        state.in_flight.insert(key.clone(), entry);
         Ok(())
     }
 
@@ -420,7 +464,10 @@ impl<S: Service> Session<S> {
         match note.method() {
             "notifications/cancelled" => self.cancel(note),
             "notifications/progress" => {
-                self.peer.pending.progress(note).await;
+                if let Some((outlet, text)) = self.peer.pending.progress(note) {
+                    // Without waiting: a server that does not read must not hold up what the client says to others.
+                    outlet.try_send(|out| out.extend_from_slice(&text));
+                }
             }
             method => {
                 if method == "notifications/initialized" {
@@ -445,7 +492,7 @@ impl<S: Service> Session<S> {
             let _ = entry.cancel.reason.set(Bytes::copy_from_slice(&note.params()[reason]));
         }
         entry.cancel.done.store(true, Ordering::Release);
-        entry.abort.abort();
+        entry.abort.inspect(AbortHandle::abort);
         entry.reply.omit();
         self.idle.notify_waiters();
     }
@@ -479,9 +526,16 @@ impl<S: Service> Session<S> {
         self.hang_up();
         for (_, entry) in self.state().in_flight.drain() {
             entry.cancel.done.store(true, Ordering::Release);
-            entry.abort.abort();
+            entry.abort.inspect(AbortHandle::abort);
         }
     }
+}
+
+/// Polls a request that may need no waiting; says whether it is over. A panic counts as an end: dropping the rest answers.
+fn has_ended(answering: Pin<&mut impl Future<Output = ()>>) -> bool {
+    let mut context = Context::from_waker(Waker::noop());
+    let polled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| answering.poll(&mut context)));
+    !matches!(polled, Ok(Poll::Pending))
 }
 
 /// Sees to it that a request is answered and forgotten even if its task panics.
@@ -573,8 +627,9 @@ pub async fn serve<S: Service>(service: Arc<S>, streams: Streams) -> io::Result<
     let pumped = tokio::select! {
         result = work => {
             outlet.finish();
-            let pumped = (&mut pump).await;
-            result.map(|()| pumped)
+            // A client that has ended its input may still want to read, but not for ever.
+            let pumped = tokio::time::timeout(LAST_READ, &mut pump).await;
+            result.map(|()| pumped.unwrap_or(Ok(Ok(()))))
         }
         // The client no longer reads: there is nobody to work for.
         pumped = &mut pump => Ok(pumped),

@@ -47,16 +47,16 @@ fn output() -> Pin<Box<dyn AsyncWrite + Send>> {
     }
 }
 
-/// Waits until the reader of our standard output is gone. A pipe then has an error pending; a socket can be read, which
-/// nothing else makes it, since hosts do not write there.
+/// Waits until the reader of our standard output is gone. A pipe then has an error pending; of a socket, the other end is
+/// closed. One socket for both directions is noticed by whoever reads from it.
 async fn closed() {
     let is_gone = match open(rustix::stdio::stdout()) {
         Ok(Stream::Pipe(file)) => match pipe::Sender::from_owned_fd(file) {
             Ok(sender) => sender.ready(Interest::ERROR).await.is_ok(),
             Err(_) => false,
         },
-        Ok(Stream::Socket(socket)) => match tokio::net::UnixStream::from_std(socket) {
-            Ok(stream) => stream.ready(Interest::READABLE).await.is_ok(),
+        Ok(Stream::Socket(socket)) if !is_shared() => match tokio::net::UnixStream::from_std(socket) {
+            Ok(stream) => stream.ready(Interest::READABLE).await.is_ok_and(|ready| ready.is_read_closed()),
             Err(_) => false,
         },
         _ => false,
@@ -66,13 +66,20 @@ async fn closed() {
     }
 }
 
+/// Whether standard input and output are the same thing, as under `inetd`.
+fn is_shared() -> bool {
+    let identity = |fd| rustix::fs::fstat(fd).map(|stat| (stat.st_dev, stat.st_ino)).ok();
+    identity(rustix::stdio::stdin()) == identity(rustix::stdio::stdout())
+}
+
 enum Stream {
     Pipe(OwnedFd),
     Socket(std::os::unix::net::UnixStream),
     Other,
 }
 
-/// A duplicate of `fd`, not blocking. The flag belongs to the open pipe end or socket, which only we use.
+/// A duplicate of `fd`, not blocking. The flag belongs to the open pipe end or socket, which is ours; standard error may be
+/// the same one, which is why talk must not rely on blocking either.
 fn open(fd: BorrowedFd<'_>) -> io::Result<Stream> {
     let file = File::from(fd.as_fd().try_clone_to_owned()?);
     let kind = file.metadata()?.file_type();

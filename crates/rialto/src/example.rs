@@ -165,7 +165,7 @@ async fn ask(call: &Call) -> Answer {
         },
     });
     if !call.version().is_modern() {
-        let asked = call.peer.ask("elicitation/create", question.to_string().as_bytes()).await;
+        let asked = call.ask("elicitation/create", question.to_string().as_bytes()).await;
         return match asked.as_ref().map(|response| response.result()) {
             Ok(Some(result)) => Answer::Result(liked(result)),
             Ok(None) => Answer::Error(Error::new(Kind::ToolFailed, "The client refused to ask its user")),

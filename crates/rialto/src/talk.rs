@@ -3,7 +3,11 @@
 //! This is deliberately not a logging framework: a command line tool needs three levels, colour that can be switched
 //! off, and one JSON object per line when a program is listening.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -123,9 +127,76 @@ impl Talk {
     }
 }
 
+/// What is said, and in which tone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Info,
+    Warn,
+    Verbose,
+}
+
+/// A voice for places that must not wait: whoever reads our stderr may be slow, and a gateway has other things to do.
+#[derive(Debug)]
+pub(crate) struct Aside {
+    lines: SyncSender<(Tone, String)>,
+    lost: Arc<AtomicUsize>,
+}
+
+impl Aside {
+    /// How many lines may wait to be written.
+    const WAITING: usize = 4096;
+
+    pub(crate) fn new(talk: Talk) -> (Self, AsideEnd) {
+        let (lines, waiting) = sync_channel::<(Tone, String)>(Self::WAITING);
+        let (ended, end) = sync_channel(1);
+        let lost = Arc::new(AtomicUsize::new(0));
+        let counter = lost.clone();
+        std::thread::spawn(move || {
+            for (tone, line) in waiting {
+                match tone {
+                    Tone::Info => talk.info(&line),
+                    Tone::Warn => talk.warn(&line),
+                    Tone::Verbose => talk.verbose(&line),
+                }
+                let lost = counter.swap(0, Ordering::Relaxed);
+                if lost > 0 {
+                    talk.warn(&format!("{lost} lines were lost here, because nobody read them in time"));
+                }
+            }
+            let _ = ended.send(());
+        });
+        (Self { lines, lost }, AsideEnd(end))
+    }
+
+    pub(crate) fn say(&self, tone: Tone, line: String) {
+        if self.lines.try_send((tone, line)).is_err() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Waits for the last words of an [`Aside`] that has been dropped.
+#[derive(Debug)]
+pub(crate) struct AsideEnd(Receiver<()>);
+
+impl AsideEnd {
+    pub(crate) fn wait(self) {
+        let _ = self.0.recv_timeout(Duration::from_secs(1));
+    }
+}
+
 /// Writes to stderr. Nobody can be told when that fails, so the result is dropped.
 pub(crate) fn write_talk(text: &str) {
-    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    let mut rest = text.as_bytes();
+    while !rest.is_empty() {
+        match std::io::stderr().lock().write(rest) {
+            Ok(written) => rest = &rest[written..],
+            // It may be the same pipe as a standard output that must not block.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(Duration::from_millis(5)),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! `rialto demo`: a real gateway with real servers behind it, used by a real client, on this machine alone.
 
+use std::io::Write;
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -79,7 +81,7 @@ impl Stage {
         let server = json!({ "command": program, "args": ["mcp", "example"] });
         let config = json!({ "mcpServers": { "left": server, "right": server } }).to_string();
         let file = std::env::temp_dir().join(format!("rialto-demo-{}.json", std::process::id()));
-        std::fs::write(&file, config).map_err(|error| failed(&error))?;
+        write_private(&file, &config).map_err(|error| failed(&error))?;
         let mut gateway = Command::new(&program)
             .args(["gateway", "--stdio", "--quiet", "--config"])
             .arg(&file)
@@ -214,6 +216,13 @@ impl Stage {
         self.client.outlet().finish();
         let _ = tokio::time::timeout(Duration::from_secs(5), self.gateway.wait()).await;
     }
+}
+
+/// Creates a file that only we can read, and that nobody else has put there.
+fn write_private(file: &Path, text: &str) -> std::io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
+    file.write_all(text.as_bytes())
 }
 
 fn result_of(method: &str, response: Result<Response, rialto_mcp::pending::Fault>) -> Result<Value, Failure> {

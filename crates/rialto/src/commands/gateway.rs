@@ -18,7 +18,7 @@ use crate::config::settings::{GRACE_MILLISECONDS, Layer, Origin, SECONDS, Traced
 use crate::config::{Config, Request, Scope, choice, load};
 use crate::environment::Environment;
 use crate::failure::{Failure, Outcome};
-use crate::talk::Talk;
+use crate::talk::{Aside, Talk, Tone};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -108,7 +108,8 @@ async fn gateway_stdio(plan: Plan, talk: Talk) -> Outcome {
     let program = std::env::current_exe();
     let guard = program.and_then(|program| Guard::new(program, guard::NAME));
     let guard = guard.map_err(|error| Failure::unexpected("cannot watch over child processes").because(&error))?;
-    let hub = Hub::start(plan, guard, Events::new(move |event| tell(&talk, &event)));
+    let (aside, last_words) = Aside::new(talk);
+    let hub = Hub::start(plan, guard, Events::new(move |event| tell(&aside, &event)));
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| no_signals(&error))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| no_signals(&error))?;
     let served = tokio::select! {
@@ -116,7 +117,14 @@ async fn gateway_stdio(plan: Plan, talk: Talk) -> Outcome {
         _ = terminate.recv() => Ok(()),
         _ = interrupt.recv() => Ok(()),
     };
-    hub.stop().await;
+    // Whoever asks twice does not want to wait for servers to end by themselves; the guard ends them.
+    tokio::select! {
+        () = hub.stop() => {}
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    drop(hub);
+    last_words.wait();
     served.map_err(|error| Failure::unexpected("the connection to the MCP host failed").because(&error))
 }
 
@@ -124,12 +132,13 @@ fn no_signals(error: &std::io::Error) -> Failure {
     Failure::unexpected("cannot listen for signals").because(error)
 }
 
-fn tell(talk: &Talk, event: &Event) {
-    match event {
-        Event::Ready { .. } => talk.verbose(&event.to_string()),
-        Event::Stderr { .. } => talk.info(&event.to_string()),
-        _ => talk.warn(&event.to_string()),
-    }
+fn tell(aside: &Aside, event: &Event) {
+    let tone = match event {
+        Event::Ready { .. } => Tone::Verbose,
+        Event::Stderr { .. } => Tone::Info,
+        _ => Tone::Warn,
+    };
+    aside.say(tone, event.to_string());
 }
 
 fn make_plan(arguments: Arguments, environment: &Environment, talk: &Talk) -> Result<Plan, Failure> {

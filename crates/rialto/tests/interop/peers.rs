@@ -74,9 +74,9 @@ impl Peers {
             let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
             cache.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache")))
         };
-        let named = env::var_os("RIALTO_PEERS").map(PathBuf::from);
+        let named = env::var_os("MCP_PEERS").map(PathBuf::from);
         let Some(root) = named.or_else(|| Some(cache()?.join("rialto-peers"))) else {
-            return Err("neither RIALTO_PEERS nor HOME is set".into());
+            return Err("neither MCP_PEERS nor HOME is set".into());
         };
         let peers = Self(root);
         let mut problems: Vec<String> = Vec::new();

@@ -29,7 +29,7 @@ pub(crate) fn run(name: &str, command: &[String]) -> String {
     let mut child = Command::new(&command[0])
         .args(&command[1..])
         // It is ours alone; Rialto warns about variables with its prefix that it does not know.
-        .env_remove("RIALTO_PEERS")
+        .env_remove("MCP_PEERS")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(File::create(&log).expect("the build directory is writable"))
