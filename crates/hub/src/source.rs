@@ -58,8 +58,7 @@ pub(crate) struct Source {
     state: watch::Sender<State>,
     /// What it offers, kept while it is being started again.
     offer: Mutex<Option<Offer>>,
-    /// Lists that have changed since they were fetched. Not empty while a task is at it.
-    stale: Mutex<HashSet<Kind>>,
+    stale: Mutex<Stale>,
     events: Events,
 }
 
@@ -324,26 +323,24 @@ impl Source {
     pub(crate) fn list_changed(self: &Arc<Self>, link: &Arc<Link>, hub: &Arc<Hub>, kinds: &[Kind]) {
         {
             let mut stale = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_busy = !stale.is_empty();
-            stale.extend(kinds);
-            if is_busy {
+            stale.kinds.extend(kinds);
+            if std::mem::replace(&mut stale.is_being_fetched, true) {
                 return;
             }
         }
         let (source, link, hub) = (self.clone(), link.clone(), hub.clone());
         tokio::spawn(async move {
-            loop {
-                let kinds: Vec<_> =
-                    source.stale.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+            while let Some(kinds) = source.take_stale() {
                 source.refresh(&link, &kinds).await;
                 hub.rebuild(&kinds);
-                let mut stale = source.stale.lock().unwrap_or_else(PoisonError::into_inner);
-                stale.retain(|kind| !kinds.contains(kind));
-                if stale.is_empty() {
-                    return;
-                }
             }
         });
+    }
+
+    fn take_stale(&self) -> Option<Vec<Kind>> {
+        let mut stale = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
+        stale.is_being_fetched = !stale.kinds.is_empty();
+        stale.is_being_fetched.then(|| stale.kinds.drain().collect())
     }
 
     pub(crate) fn warn(&self, text: String) {
@@ -365,6 +362,13 @@ fn offer_changed(hub: &Weak<Hub>) {
     if let Some(hub) = hub.upgrade() {
         hub.rebuild(&[]);
     }
+}
+
+/// Lists that have changed since they were asked for, and whether a task is at it.
+#[derive(Debug, Default)]
+struct Stale {
+    kinds: HashSet<Kind>,
+    is_being_fetched: bool,
 }
 
 /// A list could not be fetched as a whole.

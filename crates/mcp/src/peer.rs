@@ -277,6 +277,10 @@ impl Peer {
     /// Tells the client that a list changed, without waiting for it. A client that does not read is told once it does.
     pub fn list_changed(self: &Arc<Self>, change: &Change) {
         let mut state = self.state();
+        let is_heard = (state.welcomed && state.initialized) || !state.listens.is_empty();
+        if !is_heard {
+            return;
+        }
         if !state.late.contains(change) {
             state.late.push(change.clone());
         }

@@ -335,7 +335,7 @@ impl<S: Service> Session<S> {
         if let Err(error) = self.admit(&key, entry, &request, &profile) {
             return self.reply_error(&reply, Some(&request.id), &error).await;
         }
-        let is_own = ["initialize", "shutdown"].contains(&request.method());
+        let is_own = ["initialize", "ping", "shutdown"].contains(&request.method());
         let call = Call { request, peer: self.peer.clone(), profile, outlet: outlet.clone(), cancel };
         // Boxed at once: a task would move it several times.
         let mut answering = Box::pin(self.clone().answer(call, key.clone(), reply));

@@ -12,9 +12,11 @@ mod merging;
 mod notices;
 mod requests;
 mod results;
+mod slips;
 
 fn main() {
     stage::puppet::play_if_asked();
-    let cases = [results::CASES, requests::CASES, notices::CASES, asks::CASES, merging::CASES, eras::CASES];
+    let cases =
+        [results::CASES, slips::CASES, requests::CASES, notices::CASES, asks::CASES, merging::CASES, eras::CASES];
     stage::runner::main(&cases, &[]);
 }

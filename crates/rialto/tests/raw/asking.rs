@@ -100,18 +100,43 @@ fn a_malformed_answer_is_not_answered() {
         askable(&mut wire, "2025-06-18");
         let question = begin(&mut wire, 1);
         for malformed in [
-            format!(r#"{{"id":{question},"result":{{}}}}"#),
-            format!(r#"{{$J,"id":{question},"result":{{}},"error":{{"code":1,"message":"x"}}}}"#),
-            r#"{$J,"id":null,"result":{}}"#.to_owned(),
-            r#"{$J,"id":[],"error":{"code":1,"message":"x"}}"#.to_owned(),
-            r#"{$J,"id":987654,"result":{}}"#.to_owned(),
+            r#"{$J,"id":null,"result":{}}"#,
+            r#"{$J,"id":[],"error":{"code":1,"message":"x"}}"#,
+            r#"{$J,"id":987654,"result":{}}"#,
         ] {
-            wire.say(&malformed);
+            wire.say(malformed);
         }
         wire.fence();
         // A proper one still counts.
         wire.say(&format!(r#"{{$J,"id":{question},"result":{{"action":"accept","content":{{"colour":"red"}}}}}}"#));
         wire.expect(r#"{"id":1,"result":{"content":[{"text":"You like red."}]}}"#);
+        wire.finish();
+    });
+}
+
+#[test]
+fn a_malformed_answer_fails_the_call_that_waits_for_it() {
+    both(|mut wire| {
+        askable(&mut wire, "2025-06-18");
+        for (id, malformed) in
+            [(1, r#"{"id":$ID,"result":{}}"#), (2, r#"{$J,"id":$ID,"result":{},"error":{"code":1,"message":"x"}}"#)]
+        {
+            let question = begin(&mut wire, id);
+            wire.say(&malformed.replace("$ID", &question.to_string()));
+            wire.expect(&format!(r#"{{"id":{id},"error":{{"code":-32003,"data":{{"code":"tool_failed"}}}}}}"#));
+        }
+        wire.finish();
+    });
+}
+
+/// JavaScript hosts send this when they cut a text in the middle of an emoji.
+#[test]
+fn an_answer_with_half_a_surrogate_pair_is_taken() {
+    both(|mut wire| {
+        askable(&mut wire, "2025-06-18");
+        let question = begin(&mut wire, 1);
+        wire.say(&format!(r#"{{$J,"id":{question},"result":{{"action":"decline","note":"\ud83d"}}}}"#));
+        wire.expect(r#"{"id":1,"result":{"content":[{"text":"You would rather not say."}]}}"#);
         wire.finish();
     });
 }

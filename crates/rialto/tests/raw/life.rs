@@ -326,3 +326,27 @@ fn three_hundred_calls_at_once() {
         wire.finish();
     });
 }
+
+/// As under `inetd`: that the client writes must not be taken for its going away.
+#[test]
+fn one_socket_may_serve_both_directions() {
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    ours.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let mut server = std::process::Command::new(env!("CARGO_BIN_EXE_rialto"))
+        .args(["mcp", "example"])
+        .stdin(OwnedFd::from(theirs.try_clone().unwrap()))
+        .stdout(OwnedFd::from(theirs))
+        .spawn()
+        .unwrap();
+    let mut answers = BufReader::new(ours.try_clone().unwrap()).lines();
+    for id in 1..=3 {
+        writeln!(&ours, r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#).unwrap();
+        assert_eq!(answers.next().unwrap().unwrap(), format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#));
+    }
+    ours.shutdown(std::net::Shutdown::Write).unwrap();
+    assert!(answers.next().is_none());
+    assert!(server.wait().unwrap().success());
+}
