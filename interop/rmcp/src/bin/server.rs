@@ -95,6 +95,8 @@ impl Peer {
 
     async fn announce(&self, call: &Call) -> Result<Value, ErrorData> {
         if call.modern() {
+            // The SDK acknowledges a subscription before it tells us of it, and nothing says when it has done both.
+            tokio::time::sleep(Duration::from_millis(200)).await;
             for sink in self.subscriptions.lock().await.iter() {
                 sink.notify_resource_updated("peer://note").await.map_err(broken)?;
                 sink.notify_tool_list_changed().await.map_err(broken)?;
