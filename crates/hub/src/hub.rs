@@ -537,7 +537,7 @@ async fn set_level(link: &Link, params: &[u8]) {
 /// Some servers take `Name` for `name`: what our policy saw must be what they see.
 fn has_second_name(params: &[u8]) -> bool {
     let names = json::Members::of(params).map_while(Result::ok);
-    names.filter(|member| member.name().eq_ignore_ascii_case("name")).count() > 1
+    names.filter(|member| member.resembles("name")).count() > 1
 }
 
 /// The server that a name belongs to is not there.

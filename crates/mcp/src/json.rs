@@ -278,6 +278,14 @@ impl<'a> Member<'a> {
         }
     }
 
+    /// Whether some reader could take the key for `key`: those that ignore case, for example.
+    pub fn resembles(&self, key: &str) -> bool {
+        if self.has_escape {
+            return self.name().eq_ignore_ascii_case(key);
+        }
+        self.key.eq_ignore_ascii_case(key.as_bytes())
+    }
+
     /// Compares the key by its meaning, so that an escaped spelling is the same key.
     pub fn is(&self, key: &str) -> bool {
         self.key == key.as_bytes() || (self.has_escape && unescape(self.key).as_deref() == Some(key))

@@ -279,7 +279,7 @@ impl Parts {
                     break;
                 }
                 // Some readers ignore case: what we see must be what they see.
-                if member.name().eq_ignore_ascii_case(name) {
+                if member.resembles(name) {
                     parts.repeated = Some(name);
                 }
             }
