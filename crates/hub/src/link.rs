@@ -2,6 +2,7 @@
 
 use crate::bridge::Ask;
 use crate::source::Source;
+use rialto_mcp::call::Call;
 use rialto_mcp::client::{Client, Welcome, meta_members};
 use rialto_mcp::id::{Decimal, Id};
 use rialto_mcp::json;
@@ -9,7 +10,6 @@ use rialto_mcp::message::{Notification, Response};
 use rialto_mcp::outlet::Outlet;
 use rialto_mcp::peer::{Peer, Profile};
 use rialto_mcp::pending::{Fault, Patience};
-use rialto_mcp::server::Call;
 use rialto_mcp::version::meta;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

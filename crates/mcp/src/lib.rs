@@ -5,6 +5,7 @@
 //! of errors; [`version`] knows what differs between the five revisions of the protocol.
 
 mod batch;
+pub mod call;
 pub mod client;
 pub mod error;
 pub mod id;
@@ -15,6 +16,7 @@ pub mod outlet;
 pub mod peer;
 pub mod pending;
 pub mod reply;
+pub mod serve;
 pub mod server;
 pub mod stdio;
 pub mod version;

@@ -26,6 +26,12 @@ impl Answer {
     }
 }
 
+impl From<Response> for Answer {
+    fn from(response: Response) -> Self {
+        Answer::Response(response)
+    }
+}
+
 impl From<Result<Vec<u8>, Error>> for Answer {
     fn from(result: Result<Vec<u8>, Error>) -> Self {
         result.map_or_else(Answer::Error, Answer::Result)

@@ -5,26 +5,25 @@
 //! client fit as well as one pipe.
 
 use crate::batch::{Batch, Reply};
+use crate::call::{Call, Cancel};
 use crate::error::{Error, Kind};
-use crate::id::{Decimal, History, Id, IdKey};
+use crate::id::{History, Id, IdKey};
 use crate::json;
-use crate::line::{self, Line, LineReader};
-use crate::message::{self, Incoming, Malformed, Message, Notification, Problem, Request, Response, SalvageKind};
-use crate::outlet::{Outlet, outlet};
-use crate::peer::{ASK_PATIENCE, Peer, Profile, progress_token};
-use crate::pending::{Asker, Fault, Progress, Reason};
+use crate::line::Line;
+use crate::message::{self, Incoming, Malformed, Message, Notification, Problem, Request, SalvageKind};
+use crate::outlet::Outlet;
+use crate::peer::{Peer, Profile};
+use crate::pending::Fault;
 use crate::reply::{self, Answer};
 use crate::version::{Version, meta};
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::future::Future;
-use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
@@ -36,9 +35,6 @@ const STORM_BURST: u32 = 128;
 
 /// A peer that sends nothing but errors is slowed to a hundred a second; each is still answered.
 const STORM_DELAY: Duration = Duration::from_millis(10);
-
-/// How long a client may take to read the last answers after it has ended its input.
-const LAST_READ: Duration = Duration::from_secs(10);
 
 /// Methods that exist only with a handshake.
 const LEGACY_ONLY: [&str; 5] =
@@ -86,83 +82,6 @@ pub trait Service: Send + Sync + 'static {
 
     /// The client is gone.
     fn closed(&self, _peer: &Arc<Peer>) {}
-}
-
-/// One request, with everything needed to answer it.
-#[derive(Debug, Clone)]
-pub struct Call {
-    pub request: Request,
-    pub peer: Arc<Peer>,
-    /// How the client presented itself for this request.
-    pub profile: Arc<Profile>,
-    outlet: Outlet,
-    cancel: Arc<Cancel>,
-}
-
-#[derive(Debug, Default)]
-struct Cancel {
-    done: AtomicBool,
-    reason: Reason,
-}
-
-impl Call {
-    pub fn method(&self) -> &str {
-        self.request.method()
-    }
-
-    pub fn params(&self) -> &[u8] {
-        self.request.params()
-    }
-
-    pub fn version(&self) -> Version {
-        self.profile.version
-    }
-
-    /// Sends a notification that belongs to this request.
-    pub async fn notify(&self, method: &str, params: &[u8]) {
-        // A client that is gone is noticed by its session.
-        let _ = self.outlet.send(|out| message::write_notification(out, method, params)).await;
-    }
-
-    /// Reports progress, if the client wants to know.
-    pub async fn progress(&self, progress: f64, total: Option<f64>, words: Option<&str>) {
-        let Some(token) = progress_token(self.params()) else { return };
-        let mut params = b"{\"progressToken\":".to_vec();
-        params.extend_from_slice(&self.params()[token]);
-        params.extend_from_slice(format!(",\"progress\":{progress}").as_bytes());
-        if let Some(total) = total {
-            params.extend_from_slice(format!(",\"total\":{total}").as_bytes());
-        }
-        if let Some(words) = words
-            && self.version() >= Version::V2025_03_26
-        {
-            params.extend_from_slice(b",\"message\":");
-            json::write_string(&mut params, words);
-        }
-        params.push(b'}');
-        self.notify("notifications/progress", &params).await;
-    }
-
-    /// The stream that belongs to this request.
-    pub fn outlet(&self) -> &Outlet {
-        &self.outlet
-    }
-
-    /// Asks the client something on the server's own account.
-    pub async fn ask(&self, method: &str, params: &[u8]) -> Result<Response, Fault> {
-        let write = |out: &mut Vec<u8>, id: &Decimal| message::write_request(out, id.as_json(), method, params);
-        self.peer.pending.request(&self.outlet, ASK_PATIENCE, Asker::default(), write).await
-    }
-
-    /// For passing the request on: where its progress goes, and why it was cancelled if it was.
-    pub fn asker(&self) -> Asker {
-        let token = progress_token(self.params());
-        let progress = token.map(|place| Progress {
-            token: Bytes::copy_from_slice(&self.params()[place]),
-            outlet: self.outlet.clone(),
-        });
-        Asker { progress, reason: Some(self.cancel.reason.clone()) }
-    }
 }
 
 /// One client's session.
@@ -583,73 +502,5 @@ impl<S: Service> Drop for Watching<S> {
         {
             runtime.spawn(async move { service.watch(&peer, &uris, false).await });
         }
-    }
-}
-
-/// The two directions of a connection to one client.
-pub struct Streams {
-    pub reader: Pin<Box<dyn AsyncRead + Send>>,
-    pub writer: Pin<Box<dyn AsyncWrite + Send>>,
-    /// Resolves when nobody can read any more what is written.
-    pub closed: Pin<Box<dyn Future<Output = ()> + Send>>,
-}
-
-impl std::fmt::Debug for Streams {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Streams")
-    }
-}
-
-/// Serves one client until it ends its input, asks for `shutdown` or goes away.
-pub async fn serve<S: Service>(service: Arc<S>, streams: Streams) -> io::Result<()> {
-    let Streams { reader, writer, closed } = streams;
-    let (outlet, drain) = outlet();
-    let session = Session::new(service.clone(), outlet.clone());
-    let mut pump = tokio::spawn(drain.pump(writer));
-    let mut lines = LineReader::new(reader, line::DEFAULT_LIMIT);
-    let read = async {
-        while let Some(line) = lines.next().await? {
-            session.receive(line, &outlet).await;
-        }
-        session.stop();
-        session.hang_up();
-        Ok::<(), io::Error>(())
-    };
-    let work = async {
-        tokio::select! {
-            biased;
-            read = read => read?,
-            () = session.drained() => return Ok::<(), io::Error>(()),
-        }
-        session.drained().await;
-        Ok(())
-    };
-    let pumped = tokio::select! {
-        result = work => {
-            outlet.finish();
-            // A client that has ended its input may still want to read, but not for ever.
-            let pumped = tokio::time::timeout(LAST_READ, &mut pump).await;
-            result.map(|()| pumped.unwrap_or(Ok(Ok(()))))
-        }
-        // The client no longer reads: there is nobody to work for.
-        pumped = &mut pump => Ok(pumped),
-        () = closed => {
-            pump.abort();
-            Ok(Ok(Ok(())))
-        }
-    };
-    session.abandon();
-    service.closed(&session.peer);
-    match pumped?.unwrap_or_else(|error| Err(io::Error::other(error))) {
-        // It has what it wanted.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
-    }
-}
-
-/// The answer to a request that was passed on.
-impl From<Response> for Answer {
-    fn from(response: Response) -> Self {
-        Answer::Response(response)
     }
 }

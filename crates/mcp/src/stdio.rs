@@ -4,7 +4,7 @@
 //! which halves the cost of a call and lets the process end while a read is pending. Terminals, files and whatever else
 //! go through threads.
 
-use crate::server::Streams;
+use crate::serve::Streams;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::fs::File;
 use std::io;

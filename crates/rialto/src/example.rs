@@ -5,11 +5,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use rialto_mcp::call::Call;
 use rialto_mcp::error::{Error, Kind};
 use rialto_mcp::json;
 use rialto_mcp::peer::{Peer, Profile};
 use rialto_mcp::reply::Answer;
-use rialto_mcp::server::{Call, Description, Service};
+use rialto_mcp::server::{Description, Service};
 use serde_json::{Value, json};
 
 const INFO: &[u8] = concat!(

@@ -7,7 +7,7 @@ use rialto_hub::Hub;
 use rialto_hub::event::{Event, Events};
 use rialto_hub::guard::Guard;
 use rialto_hub::plan::{EraChoice, Plan, Prefix};
-use rialto_mcp::server::serve;
+use rialto_mcp::serve::serve;
 use rialto_mcp::stdio;
 use tokio::signal::unix::{SignalKind, signal};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use rialto_mcp::server::serve;
+use rialto_mcp::serve::serve;
 use rialto_mcp::stdio;
 
 use crate::commands::wait_for;
