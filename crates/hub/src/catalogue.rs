@@ -82,8 +82,12 @@ impl Offer {
         self.0.get(&kind)
     }
 
-    pub fn set(&mut self, kind: Kind, listed: Listed) {
-        self.0.insert(kind, listed);
+    /// Replaces one list; `None` if the server has none such.
+    pub fn set(&mut self, kind: Kind, listed: Option<Listed>) {
+        match listed {
+            Some(listed) => self.0.insert(kind, listed),
+            None => self.0.remove(&kind),
+        };
     }
 }
 
@@ -301,7 +305,7 @@ mod tests {
     fn offer(kind: Kind, items: &[&str]) -> Option<Offer> {
         let items = items.iter().map(|item| Bytes::copy_from_slice(item.as_bytes())).collect();
         let mut offer = Offer::default();
-        offer.set(kind, Listed { items, siblings: vec![("x".into(), Bytes::from_static(b"1.50"))] });
+        offer.set(kind, Some(Listed { items, siblings: vec![("x".into(), Bytes::from_static(b"1.50"))] }));
         Some(offer)
     }
 

@@ -15,6 +15,7 @@ use rialto_mcp::outlet::outlet;
 use rialto_mcp::peer::Profile;
 use rialto_mcp::pending::Patience;
 use std::collections::{HashSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -183,44 +184,16 @@ impl Source {
             let client = client.clone();
             async move { client.run(&host, output).await }
         });
-        let mut probing = false;
+        let probing = AtomicBool::new(false);
         let mut later = profile.clone();
-        let work = async {
-            let introduced = match profile.wait_for(Option::is_some).await {
-                Ok(profile) => profile.clone(),
-                Err(_) => None,
-            };
-            let Some(introduced) = introduced else { return std::future::pending().await };
-            let opening = opening(self.plan.era, &introduced, may_probe);
-            probing = opening == Opening::ModernThenLegacy;
-            let welcome = client.introduce(&introduced, opening, START_PATIENCE).await?;
-            probing = false;
-            link.set_welcome(welcome, introduced);
-            let mut offer = Offer::default();
-            for kind in Kind::ALL {
-                if let Ok(Some(listed)) = self.fetch(&link, kind).await {
-                    offer.set(kind, listed);
-                }
-            }
-            let tools = offer.get(Kind::Tools).map_or(0, |listed| listed.items.len());
-            *self.offer_lock() = Some(offer);
-            self.state.send_replace(State::Ready(link.clone()));
-            self.events.tell(Event::Ready { server: name.clone(), version: client.version().as_str(), tools });
-            offer_changed(hub);
-            if let Some(hub) = hub.upgrade() {
-                hub.restore(&link).await;
-            }
-            std::future::pending::<Result<(), Unwelcome>>().await
-        };
         let mut reached_end = false;
         let end = tokio::select! {
-            failed = work => End::Failed(failed.err().map(|error| error.to_string()).unwrap_or_default()),
+            refused = self.introduce(hub, &link, profile, may_probe, &probing) => End::Refused(refused),
             status = child.wait() => End::Died(status.ok()),
             _ = &mut reading => { reached_end = true; End::Died(None) }
             _ = stop.wait_for(|stop| *stop) => End::Stopped,
             () = replaced(&mut later) => End::Anew,
         };
-        let is_death = matches!(end, End::Died(_));
         let life = match end {
             End::Stopped => {
                 outlet.finish();
@@ -228,17 +201,14 @@ impl Source {
                 Life::Stopped
             }
             End::Anew => Life::Anew,
-            End::Failed(reason) => Life::Over(format!("server `{name}` could not be introduced to: {reason}")),
+            End::Refused(error) => Life::Over(format!("server `{name}` could not be introduced to: {error}")),
             End::Died(status) => {
                 // Answers it wrote before it died still count.
                 if !reached_end {
                     let _ = tokio::time::timeout(LAST_WORDS, &mut reading).await;
                 }
-                let status = match status {
-                    Some(status) => Some(status),
-                    None => tokio::time::timeout(LAST_WORDS, child.wait()).await.ok().and_then(Result::ok),
-                };
-                Life::Over(format!("server `{name}` {}", child.obituary(status).await))
+                let words = obituary(&mut child, status).await;
+                if probing.into_inner() { Life::DiedOfProbe } else { Life::Over(format!("server `{name}` {words}")) }
             }
         };
         let reason = if let Life::Over(reason) = &life { reason.as_str() } else { "the server is being ended" };
@@ -247,7 +217,46 @@ impl Source {
         client.close(reason);
         reading.abort();
         pump.abort();
-        if is_death && probing { Life::DiedOfProbe } else { life }
+        life
+    }
+
+    /// Introduces the client to the server, fetches its lists and offers them. Comes back only if the server refuses.
+    async fn introduce(
+        &self,
+        hub: &Weak<Hub>,
+        link: &Arc<Link>,
+        profile: &mut watch::Receiver<Option<Arc<Profile>>>,
+        may_probe: bool,
+        probing: &AtomicBool,
+    ) -> Unwelcome {
+        let Ok(Some(introduced)) = profile.wait_for(Option::is_some).await.map(|profile| profile.clone()) else {
+            return std::future::pending().await;
+        };
+        let opening = opening(self.plan.era, &introduced, may_probe);
+        probing.store(opening == Opening::ModernThenLegacy, Ordering::Relaxed);
+        match link.client.introduce(&introduced, opening, START_PATIENCE).await {
+            Ok(welcome) => link.set_welcome(welcome, introduced),
+            Err(error) => return error,
+        }
+        probing.store(false, Ordering::Relaxed);
+        // A list that cannot be had now is offered as it was before.
+        let mut offer = self.offer().unwrap_or_default();
+        for kind in Kind::ALL {
+            if let Ok(listed) = self.fetch(link, kind).await {
+                offer.set(kind, listed);
+            }
+        }
+        let tools = offer.get(Kind::Tools).map_or(0, |listed| listed.items.len());
+        *self.offer_lock() = Some(offer);
+        // First the catalogue, then the word that it can be used.
+        offer_changed(hub);
+        self.state.send_replace(State::Ready(link.clone()));
+        let version = link.client.version().as_str();
+        self.events.tell(Event::Ready { server: self.plan.name.clone(), version, tools });
+        if let Some(hub) = hub.upgrade() {
+            hub.restore(link).await;
+        }
+        std::future::pending().await
     }
 
     /// Fetches one list from the server, all pages of it; `None` if it has no such list. Nothing if any page is missing:
@@ -312,7 +321,7 @@ impl Source {
             let mut offer = self.offer_lock();
             let Some(offer) = offer.as_mut() else { continue };
             if offer.get(*kind) != Some(&listed) {
-                offer.set(*kind, listed);
+                offer.set(*kind, Some(listed));
                 changed.push(*kind);
             }
         }
@@ -346,6 +355,15 @@ impl Source {
     pub(crate) fn warn(&self, text: String) {
         self.events.tell(Event::Warning { server: self.plan.name.clone(), text });
     }
+}
+
+/// How a child ended that has closed its output or exited.
+async fn obituary(child: &mut Child, status: Option<std::process::ExitStatus>) -> String {
+    let status = match status {
+        Some(status) => Some(status),
+        None => tokio::time::timeout(LAST_WORDS, child.wait()).await.ok().and_then(Result::ok),
+    };
+    child.obituary(status).await
 }
 
 /// Waits until a profile that was there gives way to another.
@@ -386,7 +404,7 @@ enum Life {
 enum End {
     Stopped,
     Anew,
-    Failed(String),
+    Refused(Unwelcome),
     Died(Option<std::process::ExitStatus>),
 }
 

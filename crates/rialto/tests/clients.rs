@@ -1,6 +1,6 @@
 //! Several clients on one hub, in front of one real server: their ids, tokens and questions never meet.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should panic")]
 
 use std::sync::Arc;
 use std::time::Duration;
