@@ -27,6 +27,18 @@ pub(crate) struct Arguments {
     force: bool,
 }
 
+/// The template, with the full path of this binary where its name alone would not be found.
+fn template() -> String {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_found = std::env::split_paths(&path).any(|directory| directory.join("rialto").is_file());
+    let own = std::env::current_exe().ok().filter(|_| !is_found);
+    match own.as_deref().and_then(std::path::Path::to_str) {
+        // A JSON string is a TOML string, too.
+        Some(own) => TEMPLATE.replace("command = \"rialto\"", &format!("command = {}", json!(own))),
+        None => TEMPLATE.to_owned(),
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments, talk: &Talk) -> Outcome {
     let path = current_directory()?.join(PROJECT_FILE);
     let mut options = std::fs::OpenOptions::new();
@@ -37,7 +49,7 @@ pub(crate) fn run(arguments: &Arguments, talk: &Talk) -> Outcome {
         // Creating and checking is one step, so that nothing is ever overwritten by a race.
         options.create_new(true);
     }
-    let written = options.open(&path).and_then(|mut file| file.write_all(TEMPLATE.as_bytes()));
+    let written = options.open(&path).and_then(|mut file| file.write_all(template().as_bytes()));
     match written {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
