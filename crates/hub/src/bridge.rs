@@ -8,7 +8,6 @@
 use crate::hub::Hub;
 use crate::link::Link;
 use crate::upstream::{needed_capability, unsupported};
-use bytes::Bytes;
 use rialto_mcp::call::Call;
 use rialto_mcp::client::meta_members;
 use rialto_mcp::error::{Error, Kind};
@@ -18,7 +17,6 @@ use rialto_mcp::pending::Fault;
 use rialto_mcp::reply::Answer;
 use rialto_mcp::version::meta;
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -182,15 +180,28 @@ async fn to_legacy(hub: &Hub, link: &Arc<Link>, call: &Call, edits: &[Edit<'_>])
 
 fn begin(link: &Arc<Link>, call: &Call, edits: &[Edit<'_>]) -> Held {
     let (send, asks) = mpsc::channel(16);
-    let edits: Vec<(Range<usize>, Bytes)> =
-        edits.iter().map(|(place, with)| (place.clone(), Bytes::copy_from_slice(with))).collect();
+    let mut params = Vec::new();
+    json::splice(&mut params, call.params(), edits);
+    let params = without_envelope(&params);
     let (link, call) = (link.clone(), call.clone());
     let running = tokio::spawn(async move {
-        let edits: Vec<Edit<'_>> = edits.iter().map(|(place, with)| (place.clone(), with.as_ref())).collect();
         let _entered = link.enter(&call, Some(send));
-        link.client.forward(&call.request, &edits, link.source.patience(), call.asker()).await
+        link.client.request_for(call.method(), &params, link.source.patience(), call.asker()).await
     });
     Held { running: Running(running), asks, open: Vec::new(), next_key: 1, since: Instant::now() }
+}
+
+/// Params without what makes a request stateless: a server that was introduced to with `initialize` may refuse it.
+fn without_envelope(params: &[u8]) -> Vec<u8> {
+    const ENVELOPE: [&str; 4] = [meta::PROTOCOL_VERSION, meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO, meta::LOG_LEVEL];
+    let Ok([Some(place)]) = json::find(params, ["_meta"]) else { return params.to_vec() };
+    let rest = json::without_members(&params[place.clone()], &ENVELOPE);
+    if rest == b"{}" {
+        return json::without_members(params, &["_meta"]);
+    }
+    let mut out = Vec::with_capacity(params.len());
+    json::splice(&mut out, params, &[(place, &rest)]);
+    out
 }
 
 async fn go_on(hub: &Hub, link: &Link, mut held: Held, method: &str) -> Answer {

@@ -116,7 +116,7 @@ pub struct Catalogue {
 }
 
 /// An item that could not be offered, and why; for the person who runs the hub.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Hidden {
     pub source: usize,
     pub reason: String,

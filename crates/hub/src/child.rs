@@ -61,12 +61,18 @@ impl Child {
         command.args(&plan.args).env_clear();
         command.envs(INHERITED.iter().filter_map(|name| std::env::var_os(name).map(|value| (name, value))));
         command.envs(&plan.env).env(guard::MARK, guard.mark());
+        command.env(guard::DEPTH, (guard::depth() + 1).to_string());
         if let Some(directory) = &plan.cwd {
             command.current_dir(directory);
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0).kill_on_drop(true);
-        let mut process = command.spawn()?;
+        let mut process = command.spawn().map_err(|error| match &plan.cwd {
+            Some(directory) if !directory.is_dir() => {
+                io::Error::new(error.kind(), format!("its directory `{}` is not there", directory.display()))
+            }
+            _ => error,
+        })?;
         let id = process.id().and_then(|id| i32::try_from(id).ok());
         let (Some(group), Some(input), Some(output), Some(stderr)) =
             (id, process.stdin.take(), process.stdout.take(), process.stderr.take())

@@ -26,6 +26,8 @@ pub enum Event {
     /// A line on a server's standard output that is no message.
     Stray {
         server: String,
+        /// How many there have been.
+        count: u64,
         line: String,
     },
     Warning {
@@ -40,7 +42,9 @@ impl fmt::Display for Event {
             Event::Ready { server, version, tools } => write!(f, "{server}: ready, {tools} tools, MCP {version}"),
             Event::Down { server, reason, retry } => write!(f, "{server}: {reason}; next try in {retry} ms"),
             Event::Stderr { server, line } => write!(f, "{server}| {line}"),
-            Event::Stray { server, line } => write!(f, "{server}: not a message on its standard output: {line}"),
+            Event::Stray { server, count, line } => {
+                write!(f, "{server}: not a message on its standard output (no. {count}): {line}")
+            }
             Event::Warning { server, text } => write!(f, "{server}: {text}"),
         }
     }

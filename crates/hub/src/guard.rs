@@ -17,6 +17,17 @@ use std::time::{Duration, Instant};
 /// The environment variable that marks our descendants.
 pub const MARK: &str = "MCP_CHILD_GUARD_MARK";
 
+/// The environment variable that tells a gateway how many gateways it is behind.
+pub const DEPTH: &str = "MCP_GATEWAY_DEPTH";
+
+/// Gateways behind gateways have their uses, but one that leads to itself must not go on for ever.
+pub const MAX_DEPTH: u32 = 4;
+
+/// How many gateways this process is behind.
+pub fn depth() -> u32 {
+    std::env::var(DEPTH).ok().and_then(|depth| depth.parse().ok()).unwrap_or(0)
+}
+
 /// How long a group may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(1);
 

@@ -3,7 +3,7 @@
 mod requests;
 
 use crate::bridge::Waiting;
-use crate::catalogue::{Catalogue, Kind};
+use crate::catalogue::{Catalogue, Hidden, Kind};
 use crate::event::{Event, Events};
 use crate::guard::Guard;
 use crate::link::{Attribution, Link};
@@ -17,7 +17,7 @@ use rialto_mcp::message::Notification;
 use rialto_mcp::peer::{Change, Peer, Profile};
 use rialto_mcp::reply::Answer;
 use rialto_mcp::server::{Description, Service};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
@@ -35,6 +35,8 @@ pub struct Hub {
     has_policy: bool,
     sources: Vec<Arc<Source>>,
     catalogue: Mutex<Arc<Catalogue>>,
+    /// What could not be offered when the catalogue was made last; each is told once.
+    hidden: Mutex<HashSet<Hidden>>,
     peers: Mutex<BTreeMap<u64, Entry>>,
     profile: watch::Sender<Option<Arc<Profile>>>,
     /// When we began to introduce ourselves to the servers.
@@ -69,6 +71,7 @@ impl Hub {
             has_policy,
             sources,
             catalogue: Mutex::default(),
+            hidden: Mutex::default(),
             peers: Mutex::default(),
             profile: watch::Sender::new(None),
             begun: Mutex::default(),
@@ -175,6 +178,7 @@ impl Hub {
         let mut current = self.catalogue.lock().unwrap_or_else(PoisonError::into_inner);
         let offers: Vec<_> = self.sources.iter().map(|source| source.offer()).collect();
         let (catalogue, hidden) = Catalogue::build(&self.plan, &offers);
+        let hidden: HashSet<_> = hidden.into_iter().collect();
         let catalogue = Arc::new(catalogue);
         let before = std::mem::replace(&mut *current, catalogue.clone());
         drop(current);
@@ -184,11 +188,10 @@ impl Hub {
             (Change::Prompts, differs(Kind::Prompts)),
             (Change::Resources, differs(Kind::Resources) || differs(Kind::Templates)),
         ];
-        if before != catalogue {
-            for item in hidden {
-                let server = self.plan.servers[item.source].name.clone();
-                self.events.tell(Event::Warning { server, text: item.reason });
-            }
+        let known = std::mem::replace(&mut *self.hidden.lock().unwrap_or_else(PoisonError::into_inner), hidden.clone());
+        for item in hidden.into_iter().filter(|item| !known.contains(item)) {
+            let server = self.plan.servers[item.source].name.clone();
+            self.events.tell(Event::Warning { server, text: item.reason });
         }
         for peer in self.all_peers() {
             for (change, _) in changes.iter().filter(|(_, changed)| *changed) {

@@ -12,6 +12,7 @@ use rialto_mcp::peer::{Peer, Profile};
 use rialto_mcp::pending::{Fault, Patience};
 use rialto_mcp::version::meta;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -35,6 +36,8 @@ pub(crate) struct Link {
     listening: tokio::sync::Mutex<Option<AbortHandle>>,
     /// The id of the one that was acknowledged last.
     acknowledged: watch::Sender<u64>,
+    /// Lines on its standard output that were no messages.
+    strays: AtomicU64,
 }
 
 /// A call that is running on a link.
@@ -57,7 +60,15 @@ pub(crate) struct Entered<'a> {
 impl Link {
     pub(crate) fn new(source: Arc<Source>, client: Arc<Client>) -> Arc<Self> {
         let (active, listening, acknowledged) = (Mutex::default(), Default::default(), watch::Sender::new(0));
-        Arc::new(Self { source, client, welcome: OnceLock::new(), active, listening, acknowledged })
+        Arc::new(Self {
+            source,
+            client,
+            welcome: OnceLock::new(),
+            active,
+            listening,
+            acknowledged,
+            strays: AtomicU64::new(0),
+        })
     }
 
     pub(crate) fn set_welcome(&self, welcome: Welcome, profile: Arc<Profile>) {
@@ -167,6 +178,11 @@ impl Link {
         if let Some(before) = before {
             before.abort();
         }
+    }
+
+    /// Counts a line that is no message.
+    pub(crate) fn count_stray(&self) -> u64 {
+        self.strays.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// A subscription of ours was acknowledged.

@@ -10,11 +10,17 @@ pub const SEPARATOR: &str = "__";
 
 /// The public name of `tool` of `server`. The same pair always gets the same name.
 pub fn public(server: &str, tool: &str) -> String {
+    let original = server;
     let mut server = sanitised(server);
     while server.contains(SEPARATOR) {
         server = server.replace(SEPARATOR, "_");
     }
-    let name = format!("{}{SEPARATOR}{}", server.trim_matches('_'), sanitised(tool));
+    server = server.trim_matches('_').to_owned();
+    if server.is_empty() {
+        // Nothing of the name can be kept, but two servers must stay apart.
+        server = format!("server-{:08x}", hash(original.bytes()) as u32);
+    }
+    let name = format!("{server}{SEPARATOR}{}", sanitised(tool));
     if name.len() <= MAX_LENGTH { name } else { marked(&name, server.as_str(), tool) }
 }
 

@@ -91,9 +91,15 @@ impl Host for Upstream {
 
     fn stray(&self, text: &[u8]) {
         const SHOWN: usize = 200;
+        // A server that writes nothing else must not fill a log: after the first few, only each doubling is told.
+        const FIRST: u64 = 16;
+        let count = self.link.count_stray();
+        if count > FIRST && !count.is_power_of_two() {
+            return;
+        }
         if let Some(hub) = self.hub.upgrade() {
             let line: String = String::from_utf8_lossy(text).chars().take(SHOWN).collect();
-            hub.events().tell(Event::Stray { server: self.link.source.plan.name.clone(), line });
+            hub.events().tell(Event::Stray { server: self.link.source.plan.name.clone(), count, line });
         }
     }
 }

@@ -513,6 +513,17 @@ pub fn with_members(object: &[u8], members: &[u8]) -> Vec<u8> {
     out
 }
 
+/// The object without some of its members.
+pub fn without_members(object: &[u8], keys: &[&str]) -> Vec<u8> {
+    let mut members = Vec::new();
+    for member in Members::of(object).map_while(Result::ok) {
+        if !keys.iter().any(|key| member.is(key)) {
+            push_member(&mut members, member.key, &object[member.value]);
+        }
+    }
+    [b"{".as_slice(), &members, b"}"].concat()
+}
+
 /// The object with more members in its `_meta`, which is made if it is not there.
 pub fn with_meta(object: &[u8], members: &[u8]) -> Vec<u8> {
     match find(object, ["_meta"]) {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use rialto_hub::Hub;
 use rialto_hub::event::{Event, Events};
-use rialto_hub::guard::Guard;
+use rialto_hub::guard::{Guard, MAX_DEPTH};
 use rialto_hub::plan::{EraChoice, Plan, Prefix};
 use rialto_mcp::serve::serve;
 use rialto_mcp::stdio;
@@ -97,6 +97,13 @@ pub(crate) fn run(arguments: Arguments, environment: &Environment, talk: &Talk) 
     if !arguments.stdio {
         return Err(Failure::usage("how should an MCP host reach the gateway?").hint("rialto gateway --stdio"));
     }
+    if rialto_hub::guard::depth() >= MAX_DEPTH {
+        return Err(Failure::config(format!(
+            "this gateway is behind {MAX_DEPTH} others: does its configuration lead to itself?"
+        ))
+        .code("gateway_loop")
+        .hint("rialto config show    lists the servers; none of them should start this gateway"));
+    }
     let plan = make_plan(arguments, environment, talk)?;
     let names: Vec<&str> = plan.servers.iter().map(|server| server.name.as_str()).collect();
     talk.verbose(&format!("servers: {}", names.join(", ")));
@@ -138,7 +145,10 @@ fn tell(aside: &Aside, event: &Event) {
         Event::Stderr { .. } => Tone::Info,
         _ => Tone::Warn,
     };
-    aside.say(tone, event.to_string());
+    // Names and lines come from files and servers; none of them may steer the terminal.
+    let line =
+        event.to_string().chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect();
+    aside.say(tone, line);
 }
 
 fn make_plan(arguments: Arguments, environment: &Environment, talk: &Talk) -> Result<Plan, Failure> {

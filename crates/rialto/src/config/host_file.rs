@@ -22,7 +22,7 @@ const FIRST_MILLISECONDS: f64 = 1000.0;
 const LONGEST_SECONDS: f64 = 7.0 * 24.0 * 3600.0;
 
 /// Keys that say something to us.
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 21] = [
     "command",
     "args",
     "env",
@@ -38,6 +38,8 @@ const KEYS: [&str; 19] = [
     "serverUrl",
     "httpUrl",
     "headers",
+    "allow",
+    "deny",
     "includeTools",
     "excludeTools",
     "disabledTools",
@@ -182,10 +184,10 @@ fn take(fields: &mut Fields<'_>, member: &Member, server: &mut ServerEntry) {
             }
         }
         "timeout" => server.timeout = timeout(fields, member),
-        "includeTools" | "tools" if matches!(member.node.value, Value::List(_)) => {
+        "allow" | "includeTools" | "tools" if matches!(member.node.value, Value::List(_)) => {
             server.allow.extend(fields.texts(member));
         }
-        "excludeTools" | "disabledTools" => server.deny.extend(fields.texts(member)),
+        "deny" | "excludeTools" | "disabledTools" => server.deny.extend(fields.texts(member)),
         key if KEYS.contains(&key) || KEYS_OF_HOSTS.contains(&key) || key.starts_with(['_', '$', '/', '#']) => {}
         key => {
             let message = format!("unknown key `{key}`");

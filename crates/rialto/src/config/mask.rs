@@ -6,7 +6,7 @@
 pub(crate) const MASK: &str = "•••";
 
 /// Words that make a flag or variable name one for a secret.
-const SECRET_WORDS: [&str; 14] = [
+const SECRET_WORDS: [&str; 15] = [
     "token",
     "key",
     "secret",
@@ -21,6 +21,7 @@ const SECRET_WORDS: [&str; 14] = [
     "bearer",
     "nsec",
     "cookie",
+    "pat",
 ];
 
 /// Beginnings that give a value away as a secret wherever it stands.
@@ -122,7 +123,13 @@ fn is_secret_value(content: &str) -> bool {
     let content = content.trim_start();
     // Keys and hashes: whoever needs the hash of something finds it in the file.
     let is_long_hex = content.len() >= 32 && content.chars().all(|c| c.is_ascii_hexdigit());
-    SECRET_BEGINNINGS.iter().any(|beginning| content.starts_with(beginning) && content.len() > beginning.len() + 7)
+    let begins_inside = |beginning: &str| {
+        content.match_indices(beginning).any(|(at, _)| {
+            let is_word = !content[..at].ends_with(|c: char| c.is_alphanumeric());
+            is_word && content.len() > at + beginning.len() + 7
+        })
+    };
+    SECRET_BEGINNINGS.iter().any(|beginning| begins_inside(beginning))
         || is_long_hex
         || content.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("bearer "))
 }
@@ -220,6 +227,10 @@ mod tests {
             (&["-e", "GITHUB_TOKEN=abc", "-e", "PORT=1"], &["-e", "GITHUB_TOKEN=•••", "-e", "PORT=1"]),
             (&["ghp_0123456789abcdef"], &["•••"]),
             (&["--header", "Authorization: Bearer abc"], &["--header", "Authorization: •••"]),
+            (&["--header=X: sk-SECRETTOKEN123"], &["--header=•••"]),
+            (&["${A:-sk-SECRETTOKEN123}"], &["•••"]),
+            (&["--pat", "SECRETTOKEN"], &["--pat", "•••"]),
+            (&["desk-booking-server"], &["desk-booking-server"]),
             (&["postgres://ada:hunter2@db/x"], &["postgres://ada:•••@db/x"]),
             (&["https://x.org/sse?a=1&token=hunter2&b=2"], &["https://x.org/sse?a=1&token=•••&b=2"]),
             (&["{\"apiKey\":\"hunter2\"}"], &["{\"apiKey\": •••"]),

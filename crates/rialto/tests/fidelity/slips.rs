@@ -13,6 +13,8 @@ pub(crate) const CASES: &[Case] = &[
     case!(an_answer_to_a_newer_server_is_whole),
     case!(a_storm_of_changes_is_one_change),
     case!(too_many_questions_are_refused),
+    case!(an_older_server_gets_no_envelope_of_the_newer_era),
+    case!(a_tool_that_is_hidden_by_another_is_told),
 ];
 
 const VERSION: &str = "2025-06-18";
@@ -192,4 +194,30 @@ fn too_many_questions_are_refused() {
         gateway.send(&format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"roots":[]}}}}"#, question.id()));
     }
     assert_eq!(life.answer("255").raw(&["result", "roots"]), "[]");
+}
+
+/// Some servers refuse a stateless request on a connection that began with `initialize`.
+fn an_older_server_gets_no_envelope_of_the_newer_era() {
+    let stage = Stage::new();
+    let alpha = stage.server("alpha");
+    alpha.answers("server/discover", r#""error":{"code":-32601,"message":"Method not found"}"#);
+    alpha.answers("tools/call", r#""result":{"content":[]}"#);
+    let mut gateway = stage.single(&alpha, &[]);
+    gateway.ask("1", "tools/call", &format!(r#"{{"name":"x","more":1.50,{META}}}"#));
+    let vendor = format!(r#"{},"vendor/key":[1.0],"progressToken":"p"}}"#, META.strip_suffix('}').unwrap());
+    gateway.ask("2", "tools/call", &format!(r#"{{"name":"x",{vendor}}}"#));
+    let calls = stage.transcript.find(r#"alpha <- {"jsonrpc":"2.0","id""#);
+    let calls: Vec<_> = calls.iter().filter(|line| line.contains("tools/call")).collect();
+    assert!(calls[0].ends_with(r#""params":{"name":"x","more":1.50}}"#), "{calls:?}");
+    assert!(calls[1].contains(r#""_meta":{"vendor/key":[1.0],"progressToken":"#), "{calls:?}");
+    assert!(calls.iter().all(|line| !line.contains("io.modelcontextprotocol")), "{calls:?}");
+}
+
+fn a_tool_that_is_hidden_by_another_is_told() {
+    let stage = Stage::new();
+    let (alpha, beta) = (stage.server("alpha"), stage.server("beta"));
+    let mut gateway = stage.gateway(&[&alpha, &beta], &["--prefix", "never"]);
+    gateway.begin(VERSION);
+    gateway.ask("1", "tools/list", "{}");
+    gateway.error_line("beta: `x` of tools/list is offered by an earlier server already");
 }

@@ -350,3 +350,16 @@ fn one_socket_may_serve_both_directions() {
     assert!(answers.next().is_none());
     assert!(server.wait().unwrap().success());
 }
+
+/// A configuration that leads to the gateway itself must come to an end.
+#[test]
+fn a_gateway_that_is_behind_too_many_others_refuses_to_start() {
+    let refused = std::process::Command::new(env!("CARGO_BIN_EXE_rialto"))
+        .args(["gateway", "--stdio", "--json", "--", "cat"])
+        .env("MCP_GATEWAY_DEPTH", "4")
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("gateway_loop"), "{refused:?}");
+}

@@ -29,7 +29,7 @@ fn a_server_sees_only_what_it_needs_and_what_is_configured() {
         assert!(value(environment, "HOME").is_some());
     }
     assert!(!second.iter().any(|variable| variable.contains("yellow-bird")));
-    let known = ["HOME", "PATH", "MCP_CHILD_GUARD_MARK"];
+    let known = ["HOME", "PATH", "MCP_CHILD_GUARD_MARK", "MCP_GATEWAY_DEPTH"];
     let unknown: Vec<_> =
         second.iter().filter(|variable| !known.contains(&variable.split('=').next().unwrap())).collect();
     assert_eq!(unknown, Vec::<&String>::new());
