@@ -107,7 +107,8 @@ async fn to_modern(hub: &Hub, link: &Arc<Link>, call: &Call, edits: &[Edit<'_>])
     if let Some(level) = hub.log_level() {
         json::push_member(&mut members, meta::LOG_LEVEL.as_bytes(), &level);
     }
-    let params = json::with_meta(&params, &members);
+    // A client of either era may have put these keys there for reasons of its own; no key may stand twice.
+    let params = json::with_meta(&without_envelope(&params), &members);
     let mut again = params.clone();
     for _ in 0..MAX_ROUNDS {
         let patience = link.source.patience();
@@ -191,7 +192,7 @@ fn begin(link: &Arc<Link>, call: &Call, edits: &[Edit<'_>]) -> Held {
     Held { running: Running(running), asks, open: Vec::new(), next_key: 1, since: Instant::now() }
 }
 
-/// Params without what makes a request stateless: a server that was introduced to with `initialize` may refuse it.
+/// Params without what makes a request stateless. A server that was introduced to with `initialize` may refuse it.
 fn without_envelope(params: &[u8]) -> Vec<u8> {
     const ENVELOPE: [&str; 4] = [meta::PROTOCOL_VERSION, meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO, meta::LOG_LEVEL];
     let Ok([Some(place)]) = json::find(params, ["_meta"]) else { return params.to_vec() };

@@ -116,7 +116,7 @@ pub struct Catalogue {
 }
 
 /// An item that could not be offered, and why; for the person who runs the hub.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hidden {
     pub source: usize,
     pub reason: String,

@@ -17,7 +17,7 @@ use rialto_mcp::message::Notification;
 use rialto_mcp::peer::{Change, Peer, Profile};
 use rialto_mcp::reply::Answer;
 use rialto_mcp::server::{Description, Service};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
@@ -36,7 +36,7 @@ pub struct Hub {
     sources: Vec<Arc<Source>>,
     catalogue: Mutex<Arc<Catalogue>>,
     /// What could not be offered when the catalogue was made last; each is told once.
-    hidden: Mutex<HashSet<Hidden>>,
+    hidden: Mutex<BTreeSet<Hidden>>,
     peers: Mutex<BTreeMap<u64, Entry>>,
     profile: watch::Sender<Option<Arc<Profile>>>,
     /// When we began to introduce ourselves to the servers.
@@ -178,7 +178,7 @@ impl Hub {
         let mut current = self.catalogue.lock().unwrap_or_else(PoisonError::into_inner);
         let offers: Vec<_> = self.sources.iter().map(|source| source.offer()).collect();
         let (catalogue, hidden) = Catalogue::build(&self.plan, &offers);
-        let hidden: HashSet<_> = hidden.into_iter().collect();
+        let hidden: BTreeSet<_> = hidden.into_iter().collect();
         let catalogue = Arc::new(catalogue);
         let before = std::mem::replace(&mut *current, catalogue.clone());
         drop(current);

@@ -16,6 +16,9 @@ use std::time::Duration;
 /// A person may have to answer, so it is long; whoever asks us has a shorter deadline of its own.
 pub const ASK_PATIENCE: Patience = Patience { silence: Duration::from_secs(600), total: Duration::from_secs(3600) };
 
+/// Different changes that are remembered for a subscription that is about to be acknowledged.
+const MAX_BACKLOG: usize = 1024;
+
 /// How a client presented itself: once, with `initialize`, or with each request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
@@ -233,7 +236,13 @@ impl Peer {
                 let object: &[u8] = if params.is_empty() { b"{}" } else { &params };
                 let stamped = json::with_meta(object, &subscription_member(&listen.id));
                 match &mut listen.backlog {
-                    Some(backlog) => backlog.push((change.method(), stamped)),
+                    // Each says "look again", so one of a kind is enough; and a server cannot fill our memory with them.
+                    Some(backlog) => {
+                        let entry = (change.method(), stamped);
+                        if backlog.len() < MAX_BACKLOG && !backlog.contains(&entry) {
+                            backlog.push(entry);
+                        }
+                    }
                     None => streams.push((listen.outlet.clone(), stamped)),
                 }
             }
