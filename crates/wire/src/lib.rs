@@ -1,0 +1,1 @@
+//! How MCP travels in Nostr events.
