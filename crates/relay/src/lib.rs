@@ -1,1 +1,3 @@
 //! Nostr relays.
+
+pub mod embedded;
