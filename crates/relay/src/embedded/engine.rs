@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::event::{Event, Unverified};
+use super::explain;
 use super::filter::Filter;
 use super::journal::Journal;
 use super::live::{Live, Subscription, Ticket};
@@ -66,7 +67,9 @@ impl From<Refusal> for Verdict {
 impl Engine {
     pub(super) fn new(options: Options) -> std::io::Result<Self> {
         let mut store = Store::new(options.limits.max_events, options.limits.max_stored_bytes);
-        let open = |path: &Path| Journal::open(path, &mut store, now());
+        let open = |path: &Path| {
+            Journal::open(path, &mut store, now()).map_err(|error| explain("use the file", path.display(), &error))
+        };
         let journal = options.store.as_deref().map(open).transpose()?;
         Ok(Self { options, state: Mutex::new(State { store, live: Live::default(), journal }) })
     }

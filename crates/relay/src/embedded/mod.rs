@@ -22,6 +22,8 @@ mod search;
 mod session;
 mod store;
 
+use std::fmt::Display;
+use std::io::{Error, Result};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,10 +56,11 @@ pub struct Relay {
 
 impl Relay {
     /// Reads the stored events and listens; when this returns, clients can connect.
-    pub async fn start(options: Options) -> std::io::Result<Self> {
-        let listener = TcpListener::bind(options.listen).await?;
+    pub async fn start(options: Options) -> Result<Self> {
+        let listen = options.listen;
+        let listener = TcpListener::bind(listen).await.map_err(|error| explain("listen on", listen, &error))?;
         let address = listener.local_addr()?;
-        let engine = tokio::task::spawn_blocking(|| Engine::new(options)).await.map_err(std::io::Error::other)??;
+        let engine = tokio::task::spawn_blocking(|| Engine::new(options)).await.map_err(Error::other)??;
         let engine = Arc::new(engine);
         let (stopping, stopped) = watch::channel(false);
         let mut tasks = JoinSet::new();
@@ -93,6 +96,11 @@ impl Relay {
         let engine = self.engine.clone();
         let _ = tokio::task::spawn_blocking(move || engine.flush()).await;
     }
+}
+
+/// Says what was tried, with the same kind of error.
+fn explain(action: &str, what: impl Display, error: &Error) -> Error {
+    Error::new(error.kind(), format!("cannot {action} {what}: {error}"))
 }
 
 /// Gives every connection its task, and ends them all when the relay stops.
