@@ -1,3 +1,4 @@
+<<<<<<< HEAD
 //! Nostr relays: a pool of connections behind one verifying gate, sealed events, and an embedded relay.
 //!
 //! [`pool::Pool`] is where to start. It knows nothing of what the events mean.
@@ -17,3 +18,8 @@ pub mod sign;
 pub mod socket;
 pub mod status;
 pub mod verdict;
+=======
+//! Nostr relays.
+
+pub mod embedded;
+>>>>>>> relayd

@@ -78,7 +78,7 @@ fn read(path: &Path) -> Result<Option<Keys>, Failure> {
     let name = path.display();
     let unreadable =
         |error: &std::io::Error| Failure::unexpected(format!("cannot read the key file `{name}`")).because(error);
-    let mut file = match fs::File::open(path) {
+    let file = match fs::File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreadable(&error)),
@@ -91,7 +91,7 @@ fn read(path: &Path) -> Result<Option<Keys>, Failure> {
     }
     let mut text = String::new();
     // A file that is no text is no key either; its content is not repeated in any message.
-    let _ = file.by_ref().take(MAX_FILE).read_to_string(&mut text);
+    let _ = file.take(MAX_FILE).read_to_string(&mut text);
     let keys = Keys::parse(text.trim()).map_err(|_| {
         Failure::config(format!("`{name}` holds no secret key"))
             .code("key_invalid")
