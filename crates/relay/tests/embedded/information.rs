@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rialto_relay::embedded::{Limits, Options, Relay};
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
 
 use crate::peer::{Peer, start};
 
@@ -72,7 +73,7 @@ async fn other_requests_get_a_short_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_says_nothing_is_cut_off_and_so_is_who_is_gone() {
+async fn who_says_nothing_is_cut_off() {
     let relay = start().await;
     let begun = tokio::time::Instant::now();
     let silent = tokio::net::TcpStream::connect(relay.address()).await.unwrap();
@@ -80,4 +81,17 @@ async fn who_says_nothing_is_cut_off_and_so_is_who_is_gone() {
     silent.readable().await.unwrap();
     assert!(matches!(silent.try_read(&mut buffer), Ok(0) | Err(_)));
     assert!(begun.elapsed() <= Duration::from_secs(11), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn who_does_not_answer_a_ping_is_gone() {
+    let relay = start().await;
+    let mut peer = Peer::connect(&relay).await;
+    tokio::time::pause();
+    let begun = tokio::time::Instant::now();
+    let mut received = Vec::new();
+    // Below the WebSocket nobody answers.
+    peer.socket.get_mut().read_to_end(&mut received).await.unwrap();
+    assert_eq!(received, [0x89, 0, 0x89, 0], "two pings");
+    assert!((90..180).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
 }
