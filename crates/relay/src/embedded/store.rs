@@ -78,6 +78,13 @@ impl Store {
         self.by_id.len()
     }
 
+    /// Whether nothing at all is held.
+    #[cfg(test)]
+    pub(super) fn is_hollow(&self) -> bool {
+        let indexes = self.by_topic.len() + self.by_address.len() + self.by_expiry.len();
+        self.by_id.len() + indexes + self.bytes == 0
+    }
+
     pub(super) fn contains(&self, id: &Bytes32) -> bool {
         self.by_id.contains_key(id)
     }
