@@ -5,7 +5,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use jsonschema::Draft;
 use serde_json::{Map, Value};
 
 use super::compile::Program;
@@ -273,7 +272,7 @@ impl<'s> Walk<'s> {
             for (index, item) in items.iter().enumerate() {
                 if self.attempt(contains.item, item, &Path::Item(at, index))?.is_some() {
                     found += 1;
-                    if self.program.is_tracking && self.program.draft == Draft::Draft202012 {
+                    if self.program.is_tracking {
                         seen.items.insert(index);
                     }
                 }
