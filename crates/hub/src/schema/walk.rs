@@ -285,7 +285,8 @@ impl<'s> Walk<'s> {
         if keywords.is_unique {
             let mut texts = HashSet::new();
             for (index, item) in items.iter().enumerate() {
-                self.take(count(item) as usize)?;
+                // Writing and hashing a value costs as much as some steps.
+                self.take(4 * count(item) as usize)?;
                 let mut text = String::new();
                 write_canonical(&mut text, item);
                 self.take(text.len() / 16)?;
