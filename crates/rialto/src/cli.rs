@@ -6,7 +6,7 @@ use std::ffi::OsString;
 
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use crate::commands::{completions, config, connect, demo, gateway, guard, man, mcp, paths, relay, serve};
+use crate::commands::{completions, config, connect, demo, doctor, gateway, guard, man, mcp, paths, relay, serve};
 use crate::environment;
 use crate::exit::Exit;
 use crate::talk::Format;
@@ -58,6 +58,7 @@ pub(crate) enum Command {
     Mcp(mcp::Arguments),
     Relay(relay::Arguments),
     Connect(connect::Arguments),
+    Doctor(doctor::Arguments),
     Demo(demo::Arguments),
     Config(config::Arguments),
     Paths(paths::Arguments),
