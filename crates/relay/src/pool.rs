@@ -87,8 +87,6 @@ pub(crate) struct Shared {
     relays: Mutex<Vec<Arc<Relay>>>,
     /// Counts changes of any relay's state.
     changes: watch::Sender<u64>,
-    /// Connections that have not ended.
-    alive: Notify,
     queries: AtomicU64,
     pub(crate) started: Timestamp,
 }
@@ -140,7 +138,6 @@ impl Pool {
             watches: Mutex::new(watches),
             relays: Mutex::default(),
             changes: watch::Sender::new(0),
-            alive: Notify::new(),
             queries: AtomicU64::new(0),
             started,
         });
@@ -179,10 +176,7 @@ impl Pool {
         });
         relays.push(relay.clone());
         let (task_shared, stop) = (shared.clone(), self.0.stop.subscribe());
-        tokio::spawn(async move {
-            connection::live(&relay, &task_shared, stop).await;
-            task_shared.alive.notify_waiters();
-        });
+        tokio::spawn(async move { connection::live(&relay, &task_shared, stop).await });
     }
 
     fn relays(&self) -> Vec<Arc<Relay>> {
@@ -283,12 +277,8 @@ impl Pool {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         self.0.stop.send_replace(true);
-        let gone = async {
-            while self.0.stop.receiver_count() > 0 {
-                self.0.shared.alive.notified().await;
-            }
-        };
-        let _ = tokio::time::timeout(Duration::from_secs(1), gone).await;
+        // Each connection has a receiver until it ends.
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.0.stop.closed()).await;
     }
 }
 
