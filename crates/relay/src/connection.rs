@@ -45,7 +45,7 @@ pub(crate) async fn live(relay: &Arc<Relay>, shared: &Arc<Shared>, mut stop: wat
     let mut heard = shared.started;
     // It has passed the gate, so no other copy of it would be taken for new: it must not be lost with its connection.
     let mut held = None;
-    let information = tokio::spawn(inform(relay.clone()));
+    let information = tokio::spawn(inform(relay.clone(), shared.clone()));
     loop {
         let work = async {
             let dialled = tokio::time::timeout(DIAL_PATIENCE, shared.options.dial.dial(&relay.url)).await;
@@ -71,6 +71,7 @@ pub(crate) async fn live(relay: &Arc<Relay>, shared: &Arc<Shared>, mut stop: wat
         lock(&relay.outbox).disconnected();
         // Whoever asks does not wait for a relay that is not there.
         lock(&relay.queries).clear();
+        lock(&relay.unwanted).clear();
         let wait = backoff.next();
         set(relay, shared, |status| status.state = State::Down { reason, tries: backoff.tries() });
         let tick = async {
@@ -115,11 +116,11 @@ fn innermost(error: &std::io::Error) -> String {
 }
 
 /// Asks the relay for its limits, now and then until it tells.
-async fn inform(relay: Arc<Relay>) {
+async fn inform(relay: Arc<Relay>, shared: Arc<Shared>) {
     for wait in [0, 5, 60, 600] {
         tokio::time::sleep(Duration::from_secs(wait)).await;
         if let Ok(limits) = Limits::ask(&relay.url).await {
-            lock(&relay.status).limits = Some(limits);
+            set(&relay, &shared, |status| status.limits = Some(limits));
             return;
         }
     }
@@ -265,9 +266,11 @@ impl<'a> Connection<'a> {
                 self.deliver(Arrival::Subscribed { relay: self.relay.name.clone() });
             }
             Some(Said::EndOfStored { subscription }) => {
-                lock(&self.relay.queries).remove(&subscription);
-                self.send(Message::text(frame::unsubscribe(&subscription))).await?;
-                self.flush().await?;
+                let query = lock(&self.relay.queries).remove(&subscription);
+                if query.is_some() {
+                    self.send(Message::text(frame::unsubscribe(&subscription))).await?;
+                    self.flush().await?;
+                }
             }
             Some(Said::Closed { subscription, message }) => self.closed(&subscription, &message).await?,
             Some(Said::Notice(words)) => self.complain(words),
@@ -322,18 +325,22 @@ impl<'a> Connection<'a> {
         let is_open = lock(&self.relay.queries).contains_key(subscription);
         let wants_more = is_open
             && match gate::check(text) {
-                Ok(event) => lock(&self.relay.queries).get_mut(subscription).is_some_and(|query| query.take(event)),
+                Ok(event) => {
+                    let mut queries = lock(&self.relay.queries);
+                    queries.get_mut(subscription).is_some_and(|query| query.take(event, text.len()))
+                }
                 Err(_) => {
                     lock(&self.relay.status).counts.forged += 1;
                     true
                 }
             };
-        if wants_more {
-            return Ok(());
+        // What was never asked for, or was told to stop already, is not worth an answer each time.
+        if is_open && !wants_more {
+            lock(&self.relay.queries).remove(subscription);
+            self.send(Message::text(frame::unsubscribe(subscription))).await?;
+            self.flush().await?;
         }
-        lock(&self.relay.queries).remove(subscription);
-        self.send(Message::text(frame::unsubscribe(subscription))).await?;
-        self.flush().await
+        Ok(())
     }
 
     async fn judged(&mut self, id: &EventId, accepted: bool, message: &str) -> Result<(), Ended> {
@@ -364,16 +371,21 @@ impl<'a> Connection<'a> {
 
     async fn closed(&mut self, subscription: &str, message: &str) -> Result<(), Ended> {
         self.complain(message.to_owned());
-        if subscription != SUBSCRIPTION {
-            lock(&self.relay.queries).remove(subscription);
-            return Ok(());
+        let wants_authentication = react(false, message) == Reaction::Authenticate;
+        if subscription == SUBSCRIPTION {
+            self.has_stored = false;
+            self.resubscribe = Some(Instant::now() + RESUBSCRIBE);
+        } else {
+            let mut queries = lock(&self.relay.queries);
+            // Asked once more when the relay knows who asks.
+            match queries.get_mut(subscription) {
+                Some(query) if wants_authentication && !query.is_repeated => {
+                    (query.is_sent, query.is_repeated) = (false, true);
+                }
+                _ => drop(queries.remove(subscription)),
+            }
         }
-        self.has_stored = false;
-        self.resubscribe = Some(Instant::now() + RESUBSCRIBE);
-        if react(false, message) == Reaction::Authenticate {
-            self.authenticate().await?;
-        }
-        Ok(())
+        if wants_authentication { self.authenticate().await } else { Ok(()) }
     }
 
     /// Says who we are, to the relay that we dialled and no other.
@@ -401,13 +413,14 @@ impl<'a> Connection<'a> {
                 has_sent = true;
             }
         }
-        let asked: Vec<String> = lock(&self.relay.queries)
-            .iter_mut()
-            .filter_map(|(name, query)| {
+        let mut asked: Vec<String> =
+            lock(&self.relay.unwanted).drain(..).map(|name| frame::unsubscribe(&name)).collect();
+        if self.authentication.is_none() {
+            asked.extend(lock(&self.relay.queries).iter_mut().filter_map(|(name, query)| {
                 let is_new = !std::mem::replace(&mut query.is_sent, true);
                 is_new.then(|| frame::subscribe(name, &query.filters))
-            })
-            .collect();
+            }));
+        }
         for text in asked {
             self.send(Message::text(text)).await?;
             has_sent = true;

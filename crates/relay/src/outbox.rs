@@ -130,7 +130,7 @@ impl Outbox {
             }
             entry.tries += 1;
             let publication = entry.publication.clone();
-            self.silent.push_back((publication.id, now + SILENCE));
+            self.silent.push_back((publication.id, publication.end.min(now + SILENCE)));
             if let Some(previous) = self.sent.remove(&publication.id) {
                 entry.others.extend(previous.others);
                 entry.others.push(previous.publication);
