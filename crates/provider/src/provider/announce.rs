@@ -9,6 +9,7 @@ use rialto_mcp::server::Service;
 use rialto_relay::publication::Publication;
 use rialto_relay::sign::sign;
 use rialto_relay::verdict::Verdict;
+use rialto_relay::work;
 use rialto_wire::dvmcp::announcement::{self, Offer};
 use std::collections::HashSet;
 use std::fs;
@@ -119,12 +120,20 @@ impl<S: Service> Provider<S> {
         let me = keys.public_key();
         let announcement = sign(keys, offer.write(me, now));
         let relay_list = sign(keys, announcement::relay_list(&self.plan.relays, me, now));
-        let published = self.pool.publish(&announcement);
-        let listed = self.pool.publish(&relay_list);
-        self.announced.events = vec![(announcement, published.clone()), (relay_list, listed)];
-        let observer = self.observer.clone();
+        let events = [announcement, relay_list];
+        let published: Vec<_> = events.iter().map(|event| self.pool.publish(event)).collect();
+        self.announced.events = events.iter().cloned().zip(published.iter().cloned()).collect();
+        let (observer, pool, keys) = (self.observer.clone(), self.pool.clone(), self.plan.keys.clone());
         tokio::spawn(async move {
-            let report = published.settled().await;
+            let Some(first) = published.first() else { return };
+            let report = first.settled().await;
+            if let Some(bits) = work::demanded(&report) {
+                for event in &events {
+                    if let Some(event) = work::done(&keys, event, bits).await {
+                        pool.publish(&event);
+                    }
+                }
+            }
             observer.tell(Told::Announced { accepted: report.accepted, relays: report.verdicts.len() + report.open });
         });
     }
