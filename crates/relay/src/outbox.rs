@@ -106,10 +106,12 @@ impl Outbox {
     }
 
     fn end(&mut self, entry: &Entry, verdict: Verdict) {
-        for publication in entry.others.iter().chain([&entry.publication]) {
-            self.bytes = self.bytes.saturating_sub(publication.frame.len());
-            publication.settle(&self.url, verdict.clone());
+        for other in &entry.others {
+            self.bytes = self.bytes.saturating_sub(other.frame.len());
+            other.settle(&self.url, verdict.clone());
         }
+        self.bytes = self.bytes.saturating_sub(entry.publication.frame.len());
+        entry.publication.settle(&self.url, verdict);
     }
 
     /// The next event to send; it counts as sent.

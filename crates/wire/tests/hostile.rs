@@ -87,7 +87,7 @@ impl Noise {
             match self.below(4) {
                 0 => {
                     characters[at] =
-                        self.pick(&["\"", "\\", "{", "}", "[", ",", "\0", "é", "9"]).chars().next().unwrap()
+                        self.pick(&["\"", "\\", "{", "}", "[", ",", "\0", "é", "9"]).chars().next().unwrap();
                 }
                 1 => characters.insert(at, characters[at]),
                 2 => drop(characters.remove(at)),
