@@ -1,4 +1,3 @@
-<<<<<<< HEAD
 //! Nostr relays: a pool of connections behind one verifying gate, sealed events, and an embedded relay.
 //!
 //! [`pool::Pool`] is where to start. It knows nothing of what the events mean.
@@ -6,6 +5,7 @@
 mod backoff;
 pub mod clock;
 mod connection;
+pub mod embedded;
 mod frame;
 pub mod gate;
 pub mod http;
@@ -18,8 +18,3 @@ pub mod sign;
 pub mod socket;
 pub mod status;
 pub mod verdict;
-=======
-//! Nostr relays.
-
-pub mod embedded;
->>>>>>> relayd
