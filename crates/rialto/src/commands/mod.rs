@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
@@ -23,6 +24,7 @@ use crate::talk::Talk;
 pub(crate) fn run(command: Option<Command>, environment: &Environment, talk: &Talk) -> Outcome {
     match command {
         None => overview::run(talk),
+        Some(Command::Call(arguments)) => call::run(&arguments, environment, talk),
         Some(Command::Gateway(arguments)) => gateway::run(arguments, environment, talk),
         Some(Command::Mcp(arguments)) => mcp::run(&arguments),
         Some(Command::Relay(arguments)) => relay::run(arguments, talk),
