@@ -14,9 +14,8 @@ use std::time::Duration;
 /// How long a provider has for each page of a list.
 pub const PATIENCE: Patience = Patience { silence: Duration::from_secs(15), total: Duration::from_secs(60) };
 
-/// How long the lesser lists may take once the tools are known. Providers of the first hour do not know these commands
-/// and keep silent.
-const LESSER: Duration = Duration::from_secs(2);
+/// Less for the other lists: providers of the first hour do not know these commands and keep silent.
+const LESSER: Patience = Patience { silence: Duration::from_secs(3), total: Duration::from_secs(30) };
 
 /// What one list may hold.
 const MAX_ITEMS: usize = 10_000;
@@ -65,48 +64,45 @@ pub struct Catalogue {
 impl Catalogue {
     /// Asks for everything. Only the tools must be told.
     pub async fn fetch(remote: &Remote) -> Result<Self, Error> {
-        let lesser = async {
-            tokio::join!(
-                list(remote, Command::ListResources, "resources", "uri"),
-                list(remote, Command::ListResourceTemplates, "resourceTemplates", "uriTemplate"),
-                list(remote, Command::ListPrompts, "prompts", "name"),
-            )
-        };
-        let mut lesser = std::pin::pin!(lesser);
-        let mut early = None;
-        let tools = {
-            let mut tools = std::pin::pin!(Self::tools(remote));
-            loop {
-                tokio::select! {
-                    tools = &mut tools => break tools?,
-                    lists = &mut lesser, if early.is_none() => early = Some(lists),
-                }
-            }
-        };
-        let lists = match early {
-            Some(lists) => Some(lists),
-            None => tokio::time::timeout(LESSER, lesser).await.ok(),
-        };
-        let (resources, templates, prompts) = lists.map_or_else(Default::default, |(resources, templates, prompts)| {
-            (resources.unwrap_or_default(), templates.unwrap_or_default(), prompts.unwrap_or_default())
-        });
-        Ok(Self { tools, resources, templates, prompts })
+        let (tools, others) = tokio::join!(Self::tools(remote), Self::others(remote));
+        Ok(Self { tools: tools?, ..others })
+    }
+
+    /// Asks for everything but the tools. What a provider does not know or does not tell, it does not have.
+    pub async fn others(remote: &Remote) -> Self {
+        let (resources, templates, prompts) = tokio::join!(
+            list(remote, Command::ListResources, "resources", "uri", LESSER),
+            list(remote, Command::ListResourceTemplates, "resourceTemplates", "uriTemplate", LESSER),
+            list(remote, Command::ListPrompts, "prompts", "name", LESSER),
+        );
+        Self {
+            tools: Vec::new(),
+            resources: resources.unwrap_or_default(),
+            templates: templates.unwrap_or_default(),
+            prompts: prompts.unwrap_or_default(),
+        }
     }
 
     /// Asks for the tools alone.
     pub async fn tools(remote: &Remote) -> Result<Vec<Item>, Error> {
-        list(remote, Command::ListTools, "tools", "name").await
+        list(remote, Command::ListTools, "tools", "name", PATIENCE).await
     }
 }
 
 /// A whole list, page by page.
-async fn list(remote: &Remote, command: Command, key: &str, name: &str) -> Result<Vec<Item>, Error> {
+async fn list(
+    remote: &Remote,
+    command: Command,
+    key: &str,
+    name: &str,
+    patience: Patience,
+) -> Result<Vec<Item>, Error> {
     let (mut items, mut names, mut bytes) = (Vec::new(), HashSet::new(), 0);
     let mut cursor: Option<String> = None;
     let mut cursors = HashSet::new();
     for _ in 0..MAX_PAGES {
         let content = list_content(cursor.as_deref());
-        let reply = remote.begin(command, content, PATIENCE)?.finish().await?.into_result()?;
+        let reply = remote.begin(command, content, patience)?.finish().await?.into_result()?;
         for text in reply.list(key)? {
             bytes += text.len();
             if items.len() >= MAX_ITEMS || bytes > MAX_BYTES {

@@ -77,7 +77,7 @@ impl Open {
 }
 
 enum Waiting {
-    One(Exchange),
+    One(Box<Exchange>),
     Everybody(Collection),
 }
 
@@ -170,7 +170,7 @@ impl Inner {
     }
 
     pub(crate) fn expect(&self, id: EventId, exchange: Exchange) -> Result<Arc<Notify>, Error> {
-        self.insert(id, Waiting::One(exchange))
+        self.insert(id, Waiting::One(Box::new(exchange)))
     }
 
     pub(crate) fn collect(&self, id: EventId) -> Result<Arc<Notify>, Error> {

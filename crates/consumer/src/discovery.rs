@@ -148,7 +148,7 @@ fn merged(services: Vec<Service>, answers: Vec<(PublicKey, Reply, Duration)>, no
     for service in services {
         let is_newer = found.get(&service.provider).is_none_or(|known| known.last_seen < service.announced);
         if is_newer {
-            found.insert(service.provider, announced_finding(service, now));
+            found.insert(service.provider, announced_finding(&service, now));
         }
     }
     for (provider, reply, latency) in answers {
@@ -163,7 +163,7 @@ fn merged(services: Vec<Service>, answers: Vec<(PublicKey, Reply, Duration)>, no
     found.into_values().collect()
 }
 
-fn announced_finding(service: Service, now: Timestamp) -> Finding {
+fn announced_finding(service: &Service, now: Timestamp) -> Finding {
     let tool = |tool: &serde_json::Value| {
         let text = |key: &str| tool.get(key).and_then(serde_json::Value::as_str).unwrap_or_default();
         (text::name(text("name")), text::limited(&text::one_line(text("description")), 500))

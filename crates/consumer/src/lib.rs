@@ -5,14 +5,14 @@
 //! looked like, and [`bridge`] is the MCP server in front of all that.
 
 pub mod announcements;
-// pub mod bridge;
+pub mod bridge;
 pub mod canonical;
 pub mod catalogue;
 pub mod customer;
 pub mod discovery;
 pub mod error;
 mod exchange;
-// mod naming;
+mod naming;
 pub mod nip05;
 pub mod ongoing;
 mod parts;

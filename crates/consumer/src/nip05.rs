@@ -50,7 +50,7 @@ async fn address_of(name: &str, domain: &str) -> Result<Url, Error> {
     let is_local = match url.host().ok_or(Error::Malformed)? {
         Host::Ipv4(address) => address.is_loopback(),
         Host::Ipv6(address) => address.is_loopback(),
-        Host::Domain(host) if host == "localhost" => true,
+        Host::Domain("localhost") => true,
         Host::Domain(host) => {
             let unknown = || Error::NoHost(domain.to_owned());
             let port = url.port().unwrap_or(443);

@@ -1,7 +1,7 @@
 //! A relay on loopback and a provider that does what a test tells it.
 
 #![allow(dead_code, reason = "not every test file uses all of it")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should panic")]
 
 use nostr::prelude::{EventId, Filter, Keys, Kind, PublicKey, RelayUrl, Tags, Timestamp, UnsignedEvent};
 use rialto_consumer::announcements::Announcements;

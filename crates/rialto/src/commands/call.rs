@@ -17,7 +17,7 @@ use rialto_wire::dvmcp::content::Execute;
 use serde_json::Value;
 
 use crate::arguments;
-use crate::buyer::{self, Buyer, Wanted, call_failure, failure, remote_failure, store_failure};
+use crate::buyer::{Buyer, Wanted, call_failure, failure, remote_failure, store_failure};
 use crate::commands::wait_for;
 use crate::environment::Environment;
 use crate::exit::Exit;
