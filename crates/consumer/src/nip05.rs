@@ -29,11 +29,11 @@ pub enum Error {
 pub async fn look_up(address: &Nip05Address) -> Result<(PublicKey, Vec<RelayUrl>), Error> {
     let domain = address.domain().to_owned();
     let url = address_of(address.name(), &domain).await?;
-    let body = http::get(&url, "application/json")
+    let document = http::get(&url, "application/json")
         .await
         .map_err(|error| Error::NoDocument(domain.clone(), error.to_string()))?;
     let unreadable = |_| Error::NoDocument(domain.clone(), "what it sent is no JSON".to_owned());
-    let document = serde_json::from_slice(&body).map_err(unreadable)?;
+    let document = serde_json::from_slice(&document.body).map_err(unreadable)?;
     let profile = Nip05Profile::from_json(address, &document);
     let profile = profile.map_err(|_| Error::NoName(address.name().to_owned(), domain))?;
     Ok((profile.public_key, profile.relays))

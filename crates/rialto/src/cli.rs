@@ -6,7 +6,10 @@ use std::ffi::OsString;
 
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use crate::commands::{call, completions, config, demo, gateway, guard, man, mcp, paths, relay};
+use crate::commands::{
+    call, completions, config, connect, demo, doctor, find, gateway, guard, man, mcp, paths, pins, relay, serve, show,
+    use_services,
+};
 use crate::environment;
 use crate::exit::Exit;
 use crate::talk::Format;
@@ -53,10 +56,17 @@ pub(crate) enum Color {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Serve(serve::Arguments),
+    Find(find::Arguments),
+    Show(show::Arguments),
     Call(call::Arguments),
+    Use(use_services::Arguments),
+    Pins(pins::Arguments),
     Gateway(gateway::Arguments),
     Mcp(mcp::Arguments),
     Relay(relay::Arguments),
+    Connect(connect::Arguments),
+    Doctor(doctor::Arguments),
     Demo(demo::Arguments),
     Config(config::Arguments),
     Paths(paths::Arguments),

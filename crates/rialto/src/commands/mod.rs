@@ -3,14 +3,21 @@
 pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod connect;
 pub(crate) mod demo;
+pub(crate) mod doctor;
+pub(crate) mod find;
 pub(crate) mod gateway;
 pub(crate) mod guard;
 pub(crate) mod man;
 pub(crate) mod mcp;
 mod overview;
 pub(crate) mod paths;
+pub(crate) mod pins;
 pub(crate) mod relay;
+pub(crate) mod serve;
+pub(crate) mod show;
+pub(crate) mod use_services;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -24,10 +31,17 @@ use crate::talk::Talk;
 pub(crate) fn run(command: Option<Command>, environment: &Environment, talk: &Talk) -> Outcome {
     match command {
         None => overview::run(talk),
+        Some(Command::Serve(arguments)) => serve::run(arguments, environment, talk),
+        Some(Command::Find(arguments)) => find::run(&arguments, environment, talk),
+        Some(Command::Show(arguments)) => show::run(&arguments, environment, talk),
         Some(Command::Call(arguments)) => call::run(&arguments, environment, talk),
+        Some(Command::Use(arguments)) => use_services::run(&arguments, environment, talk),
+        Some(Command::Pins(arguments)) => pins::run(&arguments, environment, talk),
         Some(Command::Gateway(arguments)) => gateway::run(arguments, environment, talk),
         Some(Command::Mcp(arguments)) => mcp::run(&arguments),
         Some(Command::Relay(arguments)) => relay::run(arguments, talk),
+        Some(Command::Connect(arguments)) => connect::run(&arguments, environment, talk),
+        Some(Command::Doctor(arguments)) => doctor::run(&arguments, environment, talk),
         Some(Command::Demo(_)) => demo::run(talk),
         Some(Command::Config(arguments)) => config::run(arguments, environment, talk),
         Some(Command::Paths(_)) => paths::run(environment, talk),

@@ -1,0 +1,134 @@
+//! Answers on their way out: signed or sealed, recorded, published.
+
+use super::{Cause, Provider, Ticket};
+use crate::event::Event as Told;
+use nostr::prelude::{Event, EventId, UnsignedEvent};
+use rialto_mcp::server::Service;
+use rialto_relay::seal;
+use rialto_relay::sign::sign;
+use rialto_relay::verdict::Verdict;
+use rialto_relay::work;
+use rialto_wire::dvmcp::answer::Writer;
+use rialto_wire::dvmcp::failure::Failure;
+use std::time::Duration;
+
+/// No event is longer, whatever relays say: most take 64 KiB.
+const MAX_EVENT: usize = 60 * 1024;
+
+/// A sealed event is encrypted twice, and each time a third longer, and padded.
+const MAX_SEALED: usize = 24 * 1024;
+
+/// How long relays are waited for before work is done for those that want it.
+const WORK_WAIT: Duration = Duration::from_secs(3);
+
+/// What an event has beside its content.
+const AROUND: usize = 1536;
+
+impl<S: Service> Provider<S> {
+    pub(super) fn writer(&self, ticket: &Ticket) -> Writer {
+        let relay = (!ticket.relay.is_empty()).then(|| ticket.relay.to_string());
+        Writer { provider: self.plan.keys.public_key(), relay, now: self.now() }
+    }
+
+    /// How long a content may be, as a JSON string.
+    pub(super) fn content_limit(&self, sealed: bool) -> usize {
+        let relays = self.pool.message_limit().unwrap_or(MAX_EVENT).min(MAX_EVENT);
+        let whole = if sealed { MAX_SEALED.min(relays * 2 / 5) } else { relays };
+        whole.saturating_sub(AROUND).max(1024)
+    }
+
+    fn enclose(&self, ticket: &Ticket, event: UnsignedEvent) -> Option<Event> {
+        if !ticket.sealed {
+            return Some(sign(&self.plan.keys, event));
+        }
+        match seal::close(&self.plan.keys, &ticket.address.customer, event, self.now()) {
+            Ok(wrap) => Some(wrap),
+            // Never in the open instead.
+            Err(error) => {
+                self.observer.warn(format!("an answer could not be sealed: {error}"));
+                None
+            }
+        }
+    }
+
+    /// Sends something that nobody needs to keep.
+    pub(super) fn send(&self, ticket: &Ticket, event: UnsignedEvent) {
+        if let Some(event) = self.enclose(ticket, event) {
+            self.pool.publish(&event);
+        }
+    }
+
+    /// Both answers to a request that failed.
+    pub(super) fn fail(&mut self, ticket: &Ticket, failure: &Failure) {
+        let events = self.writer(ticket).failure(&ticket.address, failure).to_vec();
+        self.answer(ticket, events, Some(failure.code.as_str()));
+    }
+
+    /// The same, for requests that leave no trace.
+    pub(super) fn fail_unrecorded(&mut self, ticket: &Ticket, failure: &Failure) {
+        for event in self.writer(ticket).failure(&ticket.address, failure) {
+            self.send(ticket, event);
+        }
+        self.tell(ticket, Some(failure.code.as_str()));
+    }
+
+    /// Records the final answers to a request, then sends them.
+    pub(super) fn answer(&mut self, ticket: &Ticket, events: Vec<UnsignedEvent>, code: Option<&'static str>) {
+        let id = ticket.address.request;
+        let events: Vec<Event> = events.into_iter().filter_map(|event| self.enclose(ticket, event)).collect();
+        if let Err(error) = self.record.finish(&id, &events, self.now()) {
+            self.observer.warn(format!("cannot write the record: {error}"));
+        }
+        self.publish(id, &events);
+        self.tell(ticket, code);
+    }
+
+    /// Publishes answers, and notes when enough relays have the last of them.
+    pub(super) fn publish(&self, id: EventId, answers: &[Event]) {
+        let Some(last) = answers.iter().map(|event| self.pool.publish(event)).last() else { return };
+        let (causes, observer) = (self.causes.clone(), self.observer.clone());
+        // Kept only for the rare relay that wants work done.
+        let answers = answers.to_vec();
+        let keys = self.plan.keys.clone();
+        tokio::spawn(async move {
+            // A relay that is away may still come back; one that wants work is told apart by then.
+            let report = match tokio::time::timeout(WORK_WAIT, last.settled()).await {
+                Ok(report) => report,
+                Err(_) if work::demanded(&last.report()).is_some() => last.report(),
+                Err(_) => last.settled().await,
+            };
+            if report.accepted > 0 {
+                let _ = causes.send(Cause::Delivered(id));
+            } else if let Some(bits) = work::demanded(&report).filter(|_| !answers.iter().any(seal::is_wrap)) {
+                let mut worked = Vec::new();
+                for answer in &answers {
+                    worked.extend(work::done(&keys, answer, bits).await);
+                }
+                let _ = causes.send(Cause::Worked { id, answers: worked });
+            } else {
+                let said = |(relay, verdict): &(std::sync::Arc<str>, Verdict)| format!("{relay}: {verdict:?}");
+                let said: Vec<String> = report.verdicts.iter().map(said).collect();
+                observer.warn(format!("no relay took the answer to {}: {}", id.to_hex(), said.join("; ")));
+            }
+        });
+    }
+
+    /// The same answers with work done: they take the place of the others.
+    pub(super) fn worked(&mut self, id: EventId, answers: &[Event]) {
+        if answers.is_empty() {
+            return;
+        }
+        if let Err(error) = self.record.finish(&id, answers, self.now()) {
+            self.observer.warn(format!("cannot write the record: {error}"));
+        }
+        for answer in answers {
+            self.pool.publish(answer);
+        }
+    }
+
+    fn tell(&self, ticket: &Ticket, code: Option<&'static str>) {
+        let Ticket { address, sealed, came, what, .. } = ticket;
+        let (customer, what, took) = (address.customer, what.clone(), came.elapsed());
+        self.observer.tell(Told::Answered { customer, what, took, code, sealed: *sealed });
+    }
+}
