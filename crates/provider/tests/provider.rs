@@ -1,6 +1,6 @@
 //! The provider between real relays and a service that counts: nothing runs twice, and everything is answered.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should panic")]
 
 #[path = "provider/crash.rs"]
 mod crash;

@@ -1,6 +1,6 @@
 //! Whatever strangers write, reading it never panics. Seeded, so that a failure can be repeated.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
 use nostr::prelude::{Event, EventId, Keys, Kind, PublicKey, Signature, Tag, Timestamp, UnsignedEvent};
 use rialto_wire::dvmcp::announcement::{self, Offer};
