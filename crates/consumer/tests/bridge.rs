@@ -213,6 +213,10 @@ async fn services_of_one_name_never_share_a_tool() {
     other.text(&asked, "from the other");
     assert_eq!(host.answer(id).await["result"]["content"][0]["text"], "from the other");
 
+    let twice = vec![chosen(&third), chosen(&third)];
+    let mut host = Host::start(&customer, directory.path(), twice, Prefix::Automatic).await;
+    assert_eq!(host.tools().await, ["maps__sun", "maps__find"], "what was named twice is there once");
+
     let mut host = Host::start(&customer, directory.path(), all(), Prefix::Conflict).await;
     assert_eq!(host.tools().await[3], "find", "a name that only one has needs nothing in front");
     let mut host = Host::start(&customer, directory.path(), all(), Prefix::Never).await;
@@ -239,7 +243,8 @@ async fn a_tool_that_changes_is_hidden_until_it_is_accepted() {
     assert!(host.notices.lock().unwrap().iter().any(is_told));
     let pins = Pins::in_directory(directory.path());
     assert_eq!(pins.accept(&provider.key(), &[], 1).unwrap(), ["sun"]);
-    let mut host = Host::start(&customer, directory.path(), vec![chosen(&provider)], Prefix::Automatic).await;
+    // A host that is running hears of it.
+    host.hears("notifications/tools/list_changed").await;
     assert_eq!(host.tools().await, ["sun", "rain", "snow"]);
 }
 

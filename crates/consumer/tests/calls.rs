@@ -208,7 +208,7 @@ async fn giving_up_tells_the_provider_to_stop() {
 #[tokio::test]
 async fn silence_ends_a_call_and_signs_of_life_extend_it() {
     let (_relay, provider, remote) = world(Sealing::Never).await;
-    let silence = Duration::from_millis(400);
+    let silence = Duration::from_millis(1500);
     let call = execute(&remote, Patience { silence, total: SOON });
     let asked = provider.next().await;
     assert!(matches!(soon(call.finish()).await, Err(Error::NoAnswer(_))));
