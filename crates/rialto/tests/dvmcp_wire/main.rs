@@ -1,0 +1,33 @@
+//! Every event of the DVMCP wire, tag by tag, as a stranger with a raw WebSocket sees it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is its own runner")]
+
+#[path = "../nostr/mod.rs"]
+mod nostr_side;
+#[path = "../stage/mod.rs"]
+mod stage;
+
+mod announcements;
+mod batches;
+mod cancelling;
+mod executions;
+mod extensions;
+mod lists;
+mod sealing;
+mod sizes;
+
+fn main() {
+    nostr_side::actor::play_if_asked();
+    let together = [
+        announcements::CASES,
+        lists::CASES,
+        executions::CASES,
+        extensions::CASES,
+        batches::CASES,
+        cancelling::CASES,
+        sizes::CASES,
+        sealing::CASES,
+    ];
+    stage::runner::main(&together, &[]);
+}
