@@ -299,9 +299,7 @@ impl<'a> Connection<'a> {
         let is_open = lock(&self.relay.queries).contains_key(subscription);
         let wants_more = is_open
             && match gate::check(text) {
-                Ok(event) => {
-                    lock(&self.relay.queries).get_mut(subscription).is_some_and(|query| query.take(event))
-                }
+                Ok(event) => lock(&self.relay.queries).get_mut(subscription).is_some_and(|query| query.take(event)),
                 Err(_) => {
                     lock(&self.relay.status).counts.forged += 1;
                     true

@@ -68,11 +68,7 @@ mod tests {
             (r#"["EVENT","r",{"a":1}]"#.to_owned(), Some(Said::Event { subscription: "r".into(), text: "{\"a\":1}" })),
             (
                 format!(r#"["OK","{id}",false,"pow: 20"]"#),
-                Some(Said::Verdict {
-                    id: EventId::from_hex(&id).unwrap(),
-                    accepted: false,
-                    message: "pow: 20".into(),
-                }),
+                Some(Said::Verdict { id: EventId::from_hex(&id).unwrap(), accepted: false, message: "pow: 20".into() }),
             ),
             (r#"[ "EOSE" , "r" ]"#.to_owned(), Some(Said::EndOfStored { subscription: "r".into() })),
             (r#"["CLOSED","r"]"#.to_owned(), Some(Said::Closed { subscription: "r".into(), message: String::new() })),

@@ -57,7 +57,8 @@ mod tests {
 
     #[test]
     fn reads_what_makes_sense() {
-        let body = br#"{"name":"x","limitation":{"max_message_length":65536,"max_content_length":-1,"min_pow_difficulty":0,
+        let body =
+            br#"{"name":"x","limitation":{"max_message_length":65536,"max_content_length":-1,"min_pow_difficulty":0,
             "max_event_tags":"many"}}"#;
         assert_eq!(Limits::read(body), Limits { message: Some(65536), ..Limits::default() });
         assert_eq!(Limits::read(b"<html>"), Limits::default());

@@ -5,6 +5,7 @@
 mod backoff;
 pub mod clock;
 mod connection;
+pub mod embedded;
 mod frame;
 pub mod gate;
 pub mod http;

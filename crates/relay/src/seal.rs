@@ -49,12 +49,7 @@ pub fn open(keys: &Keys, wrap: &Event) -> Result<UnsignedEvent, Unopened> {
 }
 
 /// Seals an event by `keys` for `receiver`. `now` and the noise in it keep the true time of sending to ourselves.
-pub fn close(
-    keys: &Keys,
-    receiver: &PublicKey,
-    mut inner: UnsignedEvent,
-    now: Timestamp,
-) -> Result<Event, Unopened> {
+pub fn close(keys: &Keys, receiver: &PublicKey, mut inner: UnsignedEvent, now: Timestamp) -> Result<Event, Unopened> {
     inner.pubkey = keys.public_key();
     inner.id = Some(inner.compute_id());
     let encrypt = |keys: &Keys, text: String| {
@@ -108,18 +103,26 @@ mod tests {
     fn a_seal_vouches_for_its_own_author_only() {
         let (victim, attacker, receiver) = (Keys::generate(), Keys::generate(), Keys::generate());
         let to = receiver.public_key();
-        let encrypt = |keys: &Keys, text: &str| nip44::encrypt(keys.secret_key(), &to, text, nip44::Version::V2).unwrap();
+        let encrypt =
+            |keys: &Keys, text: &str| nip44::encrypt(keys.secret_key(), &to, text, nip44::Version::V2).unwrap();
         let seal = |kind: Kind, inner: &UnsignedEvent| {
             let content = encrypt(&attacker, &inner.as_json());
             sign(&attacker, UnsignedEvent::new(attacker.public_key(), Timestamp::from(1), kind, [], content)).as_json()
         };
         let wrap = |seal: &str| {
-            let unsigned = UnsignedEvent::new(to, Timestamp::from(1), Kind::GiftWrap, [Tag::public_key(to)], encrypt(&attacker, seal));
+            let unsigned = UnsignedEvent::new(
+                to,
+                Timestamp::from(1),
+                Kind::GiftWrap,
+                [Tag::public_key(to)],
+                encrypt(&attacker, seal),
+            );
             sign(&attacker, unsigned)
         };
         assert_eq!(open(&receiver, &wrap(&seal(Kind::Seal, &inner(&victim)))).unwrap_err(), Unopened::Mismatch);
         assert_eq!(open(&receiver, &wrap(&seal(Kind::TextNote, &inner(&attacker)))).unwrap_err(), Unopened::Forged);
-        let forged = seal(Kind::Seal, &inner(&attacker)).replace(&attacker.public_key().to_hex(), &victim.public_key().to_hex());
+        let forged =
+            seal(Kind::Seal, &inner(&attacker)).replace(&attacker.public_key().to_hex(), &victim.public_key().to_hex());
         assert_eq!(open(&receiver, &wrap(&forged)).unwrap_err(), Unopened::Forged);
         let mut lying = inner(&attacker);
         let true_id = lying.compute_id();
