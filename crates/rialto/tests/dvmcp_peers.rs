@@ -23,6 +23,9 @@ use std::process::Command;
 
 use nostr_side::PATIENCE;
 use nostr_side::customer::Customer;
+use nostr_side::event::hex_key;
+use nostr_side::fake_provider::FakeProvider;
+use nostr_side::fake_relay::FakeRelay;
 use nostr_side::log::until;
 use nostr_side::process::Process;
 use nostr_side::world::{Provider, RIALTO, World};
@@ -52,7 +55,12 @@ fn other_relay(peers: &Peers, world: &World) -> (Process, String) {
 fn serve(peers: &Peers, world: &World, url: &str, server: Server) -> Provider {
     let server = peers.server(server);
     let server: Vec<&str> = server.iter().map(String::as_str).collect();
-    world.serve_command("provider", &[url], &["--name", "peer", "--rate-per-key", "0", "--max-running-per-key", "60"], &server)
+    world.serve_command(
+        "provider",
+        &[url],
+        &["--name", "peer", "--rate-per-key", "0", "--max-running-per-key", "60", "--max-running", "60"],
+        &server,
+    )
 }
 
 /// `rialto use` of a provider, as a command for an MCP client, in a home of its own.
@@ -67,7 +75,15 @@ fn use_command(world: &World, url: &str, provider: &Provider) -> Vec<String> {
         variable("XDG_CONFIG_HOME", "config"),
         variable("XDG_CACHE_HOME", "cache"),
     ]);
-    command.extend(words(&[RIALTO, "use", provider.ready["npub"].as_str().unwrap(), "--relay", url, "--prefix", "never"]));
+    command.extend(words(&[
+        RIALTO,
+        "use",
+        provider.ready["npub"].as_str().unwrap(),
+        "--relay",
+        url,
+        "--prefix",
+        "never",
+    ]));
     command
 }
 
@@ -156,7 +172,7 @@ fn served_to_nostr_tools(name: &str, how: &str, relay: impl Fn(&Peers, &World) -
     let ask = |number: u32, command: &str, content: &Value| {
         let content = content.as_str().map_or_else(|| content.to_string(), str::to_owned);
         let question = [&url, &provider.pubkey, how, command, &content];
-        ask_with_nostr_tools(&peers, &format!("{name}-{number}"), question.map(|part| part.as_ref()))
+        ask_with_nostr_tools(&peers, &format!("{name}-{number}"), question)
     };
     let body = |answers: &[Value]| report::parse(answers.last().unwrap()["content"].as_str().unwrap());
     let list = ask(1, "list-tools", &json!(""));
@@ -169,6 +185,25 @@ fn served_to_nostr_tools(name: &str, how: &str, relay: impl Fn(&Peers, &World) -
     assert!(echo.iter().all(|answer| answer["author"] == provider.pubkey));
     let wrong = ask(3, "execute-tool", &json!({ "name": "echo", "parameters": { "text": 7 } }));
     assert_eq!(body(&wrong)["metadata"]["error"]["code"], "invalid_input");
+}
+
+#[test]
+fn nostr_tools_and_our_fake_provider_understand_each_other() {
+    let Some(peers) = Peers::installed() else { return };
+    let relay = FakeRelay::start();
+    for how in ["plain", "sealed"] {
+        let mut provider = FakeProvider::new(&relay);
+        let pubkey = hex_key(&provider.keys);
+        let answering = std::thread::spawn(move || {
+            let asked = provider.execute_request();
+            provider.say(&asked, "well");
+            asked.sealed
+        });
+        let question = [&relay.url(), &pubkey, how, "execute-tool", r#"{"name":"say","parameters":{}}"#];
+        let answers = ask_with_nostr_tools(&peers, &format!("nostr-tools-fake-{how}"), question);
+        assert_eq!(statuses(&answers), [(6910, "success".to_owned())]);
+        assert_eq!(answering.join().unwrap(), how == "sealed");
+    }
 }
 
 #[test]

@@ -22,7 +22,10 @@ pub(crate) const CASES: &[Case] = &[
 
 /// The codes of all errors among these.
 fn codes(all: &[Answers]) -> Vec<String> {
-    all.iter().filter(|answers| !answers.0.is_empty() && answers.body()["isError"] == true).map(Answers::error).collect()
+    all.iter()
+        .filter(|answers| !answers.0.is_empty() && answers.body()["isError"] == true)
+        .map(Answers::error)
+        .collect()
 }
 
 fn strangers_may_not_use_a_private_service() {

@@ -17,13 +17,6 @@ mod times;
 
 fn main() {
     nostr_side::actor::play_if_asked();
-    let together = [
-        requests::CASES,
-        arguments::CASES,
-        servers::CASES,
-        crowds::CASES,
-        times::CASES,
-        silence::CASES,
-    ];
+    let together = [requests::CASES, arguments::CASES, servers::CASES, crowds::CASES, times::CASES, silence::CASES];
     stage::runner::main(&together, &[]);
 }

@@ -113,7 +113,7 @@ fn a_missing_command_is_an_invalid_request() {
 fn an_unknown_command_has_its_own_response() {
     let relay = FakeRelay::start();
     let scene = Scene::on(&relay, &[]);
-    for command in ["frobnicate", "Execute-Tool", "execute_tool", ""] {
+    for command in ["frobnicate", "Execute-Tool", "execute_tool"] {
         let answers = scene.customer.ask(command, &json!({ "name": "note", "parameters": {} }));
         assert_eq!(answers.error(), "unknown_command", "{command:?}");
         assert_eq!(answers.response().tag("c"), "error-response");
@@ -156,7 +156,9 @@ fn missing_and_mistyped_members_are_invalid_input() {
 fn a_wrong_timeout_is_invalid_input() {
     let relay = FakeRelay::start();
     let scene = Scene::on(&relay, &["--rate-per-key", "0"]);
-    for timeout in [json!(0), json!(-1), json!(1.5), json!("1000"), json!(null), json!(true), json!([1000]), json!(-1e300)] {
+    for timeout in
+        [json!(0), json!(-1), json!(1.5), json!("1000"), json!(null), json!(true), json!([1000]), json!(-1e300)]
+    {
         let request = json!({ "name": "note", "parameters": {}, "timeout": timeout });
         assert_eq!(code(&scene, "execute-tool", &request), "invalid_input", "{request}");
     }

@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::nostr_side::PATIENCE;
 use crate::nostr_side::customer::Customer;
 use crate::nostr_side::fake_relay::FakeRelay;
 use crate::nostr_side::log::until;
 use crate::nostr_side::scene::Scene;
 use crate::nostr_side::world::World;
-use crate::nostr_side::PATIENCE;
 use crate::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
@@ -70,7 +70,7 @@ fn a_call_whose_relay_goes_away_is_answered_when_it_is_back() {
     scene.world.open_gate("g");
     let stopped = relay.connected();
     // The tool finishes while there is no relay to tell.
-    until("the tool has finished", PATIENCE, || scene.world.times("gate") == 1);
+    scene.world.wait_until_finished("gate");
     relay.come_back();
     let back = Instant::now();
     relay.wait_for_connections(stopped + 1);

@@ -63,7 +63,7 @@ fn ten_thousand_deliveries_of_a_hundred_requests_run_a_hundred_times() {
         }
         match round {
             // Every subscription is made anew.
-            0 => relays.iter().for_each(FakeRelay::hang_up),
+            0 => relays.iter().for_each(|relay| relay.hang_up_on("5910")),
             // The record is all that is left.
             1 => {
                 ids.iter().for_each(|id| drop(customer.wait(id, "an answer", |event| event.kind == 6910)));

@@ -3,11 +3,11 @@
 use rustix::process::Signal;
 use serde_json::json;
 
+use crate::nostr_side::PATIENCE;
 use crate::nostr_side::customer::Customer;
 use crate::nostr_side::fake_relay::FakeRelay;
 use crate::nostr_side::log::until;
 use crate::nostr_side::world::World;
-use crate::nostr_side::PATIENCE;
 use crate::stage::runner::{Case, case};
 use crate::stage::{is_alive, kill};
 
@@ -66,9 +66,10 @@ fn a_request_that_came_while_the_provider_was_down_is_served() {
     let mut provider = world.serve(&[&relay.url()], &[]);
     let customer = Customer::new(&relay.url(), &provider.pubkey);
     provider.process.kill();
-    let plain = customer.post(&customer.draft("execute-tool", &json!({ "name": "note", "parameters": { "tag": "plain" } })));
-    let sealed =
-        customer.post_sealed(&customer.draft("execute-tool", &json!({ "name": "note", "parameters": { "tag": "sealed" } })));
+    let plain =
+        customer.post(&customer.draft("execute-tool", &json!({ "name": "note", "parameters": { "tag": "plain" } })));
+    let sealed = customer
+        .post_sealed(&customer.draft("execute-tool", &json!({ "name": "note", "parameters": { "tag": "sealed" } })));
     let _again = world.serve(&[&relay.url()], &[]);
     assert_eq!(customer.answers(&plain).text(), "noted");
     assert_eq!(customer.answers(&sealed).text(), "noted");
@@ -126,8 +127,7 @@ fn an_answer_that_reached_no_relay_before_the_end_is_sent_after_the_restart() {
     world.wait_for_effect("gate unsent");
     relay.stop();
     world.open_gate("g");
-    // It cannot be seen from outside when the result is recorded; a call that is over closes its effect list.
-    until("the server has answered", PATIENCE, || world.times("gate unsent") == 1);
+    world.wait_until_finished("gate unsent");
     provider.process.kill();
     relay.come_back();
     let _again = world.serve(&[&relay.url()], &[]);

@@ -78,9 +78,11 @@ fn a_duplicate_counts_as_taken() {
 /// One relay, which refuses every answer at first.
 fn refused_at_first(verdict: Verdict, times: usize) {
     let relay = FakeRelay::start();
-    relay.judge(move |event, before| {
-        if is_answer(event) && before < times { verdict.clone() } else { Verdict::Accept }
-    });
+    relay.judge(
+        move |event, before| {
+            if is_answer(event) && before < times { verdict.clone() } else { Verdict::Accept }
+        },
+    );
     let world = World::new();
     let provider = world.serve(&[&relay.url()], &[]);
     let customer = Customer::new(&relay.url(), &provider.pubkey);
@@ -172,9 +174,8 @@ fn a_slow_relay_delays_only_itself() {
     let world = World::new();
     let provider = world.serve(&[&slow.url(), &good.url()], &[]);
     let customer = Customer::new(&good.url(), &provider.pubkey);
-    let event = customer
-        .draft("execute-tool", &json!({ "name": "note", "parameters": { "tag": "one" } }))
-        .sign(&customer.keys);
+    let event =
+        customer.draft("execute-tool", &json!({ "name": "note", "parameters": { "tag": "one" } })).sign(&customer.keys);
     let begun = Instant::now();
     slow.publish(&event);
     good.publish(&event);

@@ -6,15 +6,14 @@ use crate::nostr_side::fake_relay::FakeRelay;
 use crate::nostr_side::scene::Scene;
 use crate::stage::runner::{Case, case};
 
-pub(crate) const CASES: &[Case] = &[
-    case!(frames_that_are_no_events_harm_nobody),
-    case!(a_tampered_copy_under_a_known_id_changes_nothing),
-];
+pub(crate) const CASES: &[Case] =
+    &[case!(frames_that_are_no_events_harm_nobody), case!(a_tampered_copy_under_a_known_id_changes_nothing)];
 
 fn frames_that_are_no_events_harm_nobody() {
     let relay = FakeRelay::start();
     let mut scene = Scene::on(&relay, &[]);
-    let good = scene.customer.draft("execute-tool", &json!({ "name": "note", "parameters": {} })).sign(&scene.customer.keys);
+    let good =
+        scene.customer.draft("execute-tool", &json!({ "name": "note", "parameters": {} })).sign(&scene.customer.keys);
     let text = good.json();
     let frames = [
         "null".to_owned(),
@@ -68,6 +67,7 @@ fn a_tampered_copy_under_a_known_id_changes_nothing() {
     scene.world.open_gate("g");
     assert_eq!(customer.answers(&good.id).text(), "through");
     assert_eq!(scene.world.effects(), ["gate good"]);
-    let to_others = relay.published().into_iter().filter(|event| event.kind == 6910 && event.has_tag("p", &"ab".repeat(32)));
+    let to_others =
+        relay.published().into_iter().filter(|event| event.kind == 6910 && event.has_tag("p", &"ab".repeat(32)));
     assert_eq!(to_others.count(), 0);
 }

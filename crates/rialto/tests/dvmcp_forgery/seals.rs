@@ -139,7 +139,8 @@ fn an_inner_event_of_another_kind_is_dropped() {
     let wraps: Vec<Event> = [14, 6910, 7000, 25910]
         .map(|kind| {
             let content = json!({ "name": "note", "parameters": { "tag": "kind" } }).to_string();
-            let draft = crate::nostr_side::event::Draft::new(kind, content).tag(&["c", "execute-tool"]).tag(&["p", provider]);
+            let draft =
+                crate::nostr_side::event::Draft::new(kind, content).tag(&["c", "execute-tool"]).tag(&["p", provider]);
             send(&customer.keys, provider, &draft).1
         })
         .into();
@@ -163,8 +164,7 @@ fn a_bomb_of_wraps_ends_and_harms_nobody() {
     assert_eq!(rumor.sig, "");
     scene.customer.link.publish(&wrap);
     assert_eq!(scene.customer.answers(&rumor.id).text(), "noted");
-    let opened = relay.wait_for_event("an answer", |event| {
-        event.kind == WRAP && event.has_tag("p", &scene.customer.pubkey())
-    });
+    let opened =
+        relay.wait_for_event("an answer", |event| event.kind == WRAP && event.has_tag("p", &scene.customer.pubkey()));
     assert_eq!(open(&scene.customer.keys, &opened).seal.pubkey, *provider);
 }

@@ -4,12 +4,12 @@ use nostr::nips::nip19::FromBech32 as _;
 use serde_json::json;
 
 use crate::nostr_side::client::Client;
+use crate::nostr_side::customer::Customer;
 use crate::nostr_side::event::Event;
 use crate::nostr_side::fake_relay::FakeRelay;
 use crate::nostr_side::log::Log;
 use crate::nostr_side::scene::Scene;
 use crate::nostr_side::world::World;
-use crate::nostr_side::customer::Customer;
 use crate::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
@@ -88,7 +88,8 @@ fn the_ready_line_says_who_serves_what_where() {
     assert_eq!(npub.to_hex(), scene.provider.pubkey);
     let profile = nostr::nips::nip19::Nip19Profile::from_bech32(ready["nprofile"].as_str().unwrap()).unwrap();
     assert_eq!(profile.public_key.to_hex(), scene.provider.pubkey);
-    let relays: Vec<String> = profile.relays.iter().map(|url| url.to_string().trim_end_matches('/').to_owned()).collect();
+    let relays: Vec<String> =
+        profile.relays.iter().map(|url| url.to_string().trim_end_matches('/').to_owned()).collect();
     assert_eq!(relays, [scene.url.trim_end_matches('/')]);
     assert_eq!(ready["name"], "weather");
     assert_eq!(ready["relays"], json!([scene.url]));
@@ -109,9 +110,8 @@ fn a_relay_list_goes_with_the_announcement() {
 fn the_name_and_the_key_stay_over_a_restart() {
     let relay = FakeRelay::start();
     let world = World::new();
-    let announced = |count: usize| {
-        relay.wait_for_events("announcements", count, |event| event.kind == 31990).pop().unwrap()
-    };
+    let announced =
+        |count: usize| relay.wait_for_events("announcements", count, |event| event.kind == 31990).pop().unwrap();
     let mut provider = world.serve(&[&relay.url()], &["--name", "weather", "--stay"]);
     let (first, pubkey) = (announced(1), provider.pubkey.clone());
     assert!(provider.process.stop().success());

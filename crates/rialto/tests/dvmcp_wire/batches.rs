@@ -26,7 +26,8 @@ fn a_batch_gives_its_results_in_the_order_of_the_calls() {
     let answers = scene.customer.ask("batch-execute", &json!({ "calls": [slow, call("one"), call("two")] }));
     assert_eq!(answers.response().tag("c"), "batch-execute-response");
     let results = answers.body()["results"].clone();
-    let texts: Vec<&str> = results.as_array().unwrap().iter().map(|r| r["content"][0]["text"].as_str().unwrap()).collect();
+    let texts: Vec<&str> =
+        results.as_array().unwrap().iter().map(|r| r["content"][0]["text"].as_str().unwrap()).collect();
     assert_eq!(texts, ["slept", "one", "two"]);
 }
 

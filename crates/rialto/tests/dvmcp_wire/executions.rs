@@ -28,11 +28,8 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 fn check_tags(scene: &Scene, answers: &Answers) {
-    let names: Vec<Vec<&str>> = answers
-        .0
-        .iter()
-        .map(|received| received.event.tags.iter().map(|tag| tag[0].as_str()).collect())
-        .collect();
+    let names: Vec<Vec<&str>> =
+        answers.0.iter().map(|received| received.event.tags.iter().map(|tag| tag[0].as_str()).collect()).collect();
     for received in &answers.0 {
         let event: &Event = &received.event;
         assert_eq!(event.pubkey, scene.provider.pubkey);
@@ -144,7 +141,7 @@ fn progress_is_reported_when_asked_for() {
     let answers = scene.customer.ask("execute-tool", &request);
     let feedback = answers.feedback();
     let reports: Vec<&&Event> = feedback.iter().filter(|event| !event.content.is_empty()).collect();
-    assert!((1..=5).contains(&reports.len()), "{feedback:#?}");
+    assert!((1..=2).contains(&reports.len()), "at most one a second: {feedback:#?}");
     let (body, status) = (reports[0].body(), reports[0].tags("status"));
     let step = body["progress"].as_u64().unwrap();
     assert_eq!(body, json!({ "progress": step, "total": 5, "message": format!("step {step}") }));

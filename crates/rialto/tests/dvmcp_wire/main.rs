@@ -13,6 +13,7 @@ mod batches;
 mod cancelling;
 mod executions;
 mod extensions;
+mod instruments;
 mod lists;
 mod sealing;
 mod sizes;
@@ -20,6 +21,7 @@ mod sizes;
 fn main() {
     nostr_side::actor::play_if_asked();
     let together = [
+        instruments::CASES,
         announcements::CASES,
         lists::CASES,
         executions::CASES,

@@ -15,6 +15,8 @@ use serde_json::{Value, json};
 pub(crate) const ACTOR: &str = "actor";
 /// In this file is one line for each execution: the tool, and the argument `tag` if there is one.
 pub(crate) const EFFECTS: &str = "effects";
+/// In this file are the calls of `gate` that have been answered.
+pub(crate) const FINISHED: &str = "finished";
 /// In this file is the process that was started last.
 pub(crate) const PID: &str = "pid";
 
@@ -102,9 +104,9 @@ impl Actor {
                 { "uriTemplate": "note://{number}", "name": "any", "description": "Any note" }
             ] })),
             "resources/read" => match params["uri"].as_str() {
-                Some(uri @ ("note://one" | "note://two")) => {
-                    Ok(json!({ "contents": [{ "uri": uri, "mimeType": "text/plain", "text": format!("this is {uri}") }] }))
-                }
+                Some(uri @ ("note://one" | "note://two")) => Ok(
+                    json!({ "contents": [{ "uri": uri, "mimeType": "text/plain", "text": format!("this is {uri}") }] }),
+                ),
                 _ => Err(json!({ "code": -32002, "message": "no such note" })),
             },
             "prompts/list" => Ok(json!({ "prompts": [
@@ -168,8 +170,8 @@ impl Actor {
         tools
     }
 
-    fn note(&self, effect: &str) {
-        let file = self.directory.join(EFFECTS);
+    fn note(&self, file: &str, effect: &str) {
+        let file = self.directory.join(file);
         let mut file = OpenOptions::new().create(true).append(true).open(file).unwrap();
         file.write_all(format!("{effect}\n").as_bytes()).unwrap();
     }
@@ -182,7 +184,7 @@ impl Actor {
             Some(tag) => format!("{name} {tag}"),
             None => name.to_owned(),
         };
-        self.note(&effect);
+        self.note(EFFECTS, &effect);
         let number = |key: &str| arguments[key].as_u64().unwrap_or(0);
         Some(Ok(match name {
             "note" => text(arguments["text"].as_str().unwrap_or("noted")),
@@ -203,7 +205,9 @@ impl Actor {
                 }
                 text("done")
             }
-            "sulk" => json!({ "content": [{ "type": "text", "text": "I do not want to" }], "isError": true, "mood": "bad" }),
+            "sulk" => {
+                json!({ "content": [{ "type": "text", "text": "I do not want to" }], "isError": true, "mood": "bad" })
+            }
             "broken" => return Some(Err(json!({ "code": -32603, "message": "something broke" }))),
             "grow" => {
                 fs::write(self.directory.join("grown"), arguments["name"].as_str().unwrap_or("grown")).unwrap();
@@ -236,10 +240,11 @@ impl Actor {
     fn gate(&self, id: &Value, effect: &str, name: &str) -> Option<Value> {
         loop {
             if self.directory.join(format!("gate-{name}")).exists() {
+                self.note(FINISHED, effect);
                 return Some(text("through"));
             }
             if self.cancelled.lock().unwrap().contains(id) {
-                self.note(&format!("cancelled {effect}"));
+                self.note(EFFECTS, &format!("cancelled {effect}"));
                 return None;
             }
             std::thread::sleep(Duration::from_millis(5));

@@ -210,7 +210,8 @@ impl Answers {
         let (response, body) = (self.response(), self.body());
         assert_eq!(body["isError"], true, "{body:#}");
         assert_eq!(response.tag("status"), "error", "{response:?}");
-        let code = body["metadata"]["error"]["code"].as_str().unwrap_or_else(|| panic!("no code in {body:#}")).to_owned();
+        let code =
+            body["metadata"]["error"]["code"].as_str().unwrap_or_else(|| panic!("no code in {body:#}")).to_owned();
         let message = body["metadata"]["error"]["message"].as_str().unwrap_or_else(|| panic!("no message in {body:#}"));
         let feedback = self.feedback();
         let errors: Vec<_> = feedback.iter().filter(|event| event.tag("status") == "error").collect();

@@ -35,8 +35,7 @@ pub(crate) fn one_tool() -> Value {
 impl FakeProvider {
     /// A provider with one tool, announced on this relay.
     pub(crate) fn new(relay: &FakeRelay) -> Self {
-        let provider =
-            Self { keys: Keys::generate(), relay: relay.clone(), tools: one_tool(), seen: BTreeSet::new() };
+        let provider = Self { keys: Keys::generate(), relay: relay.clone(), tools: one_tool(), seen: BTreeSet::new() };
         relay.publish(&provider.announcement().sign(&provider.keys));
         provider
     }
@@ -99,7 +98,10 @@ impl FakeProvider {
     pub(crate) fn feedback(&self, asked: &Asked, status: &[&str]) -> Draft {
         let mut tag = vec!["status"];
         tag.extend_from_slice(status);
-        Draft::new(FEEDBACK, "").tag(&tag).tag(&["e", &asked.event.id, &self.relay.url()]).tag(&["p", &asked.event.pubkey])
+        Draft::new(FEEDBACK, "")
+            .tag(&tag)
+            .tag(&["e", &asked.event.id, &self.relay.url()])
+            .tag(&["p", &asked.event.pubkey])
     }
 
     /// Sends an answer the way the request came.

@@ -144,10 +144,20 @@ impl FakeRelay {
 
     /// Cuts all connections; new ones are taken.
     pub(crate) fn hang_up(&self) {
-        let mut state = self.lock();
-        for connection in std::mem::take(&mut state.connections).into_values() {
-            let _ = connection.out.send(Out::HangUp);
-        }
+        self.hang_up_on("");
+    }
+
+    /// Cuts the connections that have a subscription with this text in its filters.
+    pub(crate) fn hang_up_on(&self, part: &str) {
+        self.lock().connections.retain(|_, connection| {
+            let mut all = connection.subscriptions.values();
+            let stays =
+                !part.is_empty() && !all.any(|filters| Value::from(filters.as_slice()).to_string().contains(part));
+            if !stays {
+                let _ = connection.out.send(Out::HangUp);
+            }
+            stays
+        });
     }
 
     /// Cuts all connections and refuses new ones.
@@ -208,7 +218,8 @@ impl FakeRelay {
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                let heard: Vec<String> = state.heard.iter().rev().take(30).map(|heard| heard.frame.to_string()).collect();
+                let heard: Vec<String> =
+                    state.heard.iter().rev().take(30).map(|heard| heard.frame.to_string()).collect();
                 panic!("the relay never had {what}; it heard last, newest first: {heard:#?}");
             }
             state = self.state.1.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
@@ -218,16 +229,15 @@ impl FakeRelay {
     /// Waits for a published event, accepted or not.
     #[track_caller]
     pub(crate) fn wait_for_event(&self, what: &str, fits: impl Fn(&Event) -> bool) -> Event {
-        self.wait(what, PATIENCE, |state| {
-            published(&state.heard).map(|(_, event)| event).find(|event| fits(event))
-        })
+        self.wait(what, PATIENCE, |state| published(&state.heard).map(|(_, event)| event).find(|event| fits(event)))
     }
 
     /// Waits until this many published events fit.
     #[track_caller]
     pub(crate) fn wait_for_events(&self, what: &str, count: usize, fits: impl Fn(&Event) -> bool) -> Vec<Event> {
         self.wait(what, PATIENCE, |state| {
-            let found: Vec<Event> = published(&state.heard).map(|(_, event)| event).filter(|event| fits(event)).collect();
+            let found: Vec<Event> =
+                published(&state.heard).map(|(_, event)| event).filter(|event| fits(event)).collect();
             (found.len() >= count).then_some(found)
         })
     }
@@ -371,10 +381,7 @@ fn published(heard: &[Heard]) -> impl Iterator<Item = (usize, Event)> {
     events.map(|heard| (heard.connection, Event::parse(&heard.frame[1])))
 }
 
-async fn write(
-    mut sink: impl futures_util::Sink<Message> + Unpin,
-    mut to_send: UnboundedReceiver<Out>,
-) {
+async fn write(mut sink: impl futures_util::Sink<Message> + Unpin, mut to_send: UnboundedReceiver<Out>) {
     while let Some(out) = to_send.recv().await {
         let text = match out {
             Out::Text(text) => text,
@@ -442,13 +449,11 @@ impl State {
 
     fn take(&mut self, number: usize, event: &Event, barred: bool) {
         let times = self.times.entry(event.id.clone()).or_default();
-        let verdict = if barred {
-            Verdict::Refuse("auth-required: who are you?")
-        } else {
-            (self.rules.judge)(event, *times)
-        };
+        let verdict =
+            if barred { Verdict::Refuse("auth-required: who are you?") } else { (self.rules.judge)(event, *times) };
         *times += 1;
-        if !matches!(verdict, Verdict::Refuse(_) | Verdict::Ignore) && !self.stored.iter().any(|old| old.id == event.id) {
+        if !matches!(verdict, Verdict::Refuse(_) | Verdict::Ignore) && !self.stored.iter().any(|old| old.id == event.id)
+        {
             self.stored.push(event.clone());
             self.deliver(event);
         }

@@ -111,6 +111,15 @@ impl World {
         super::log::until(&format!("the effect {effect}"), super::PATIENCE, || self.times(effect) > 0);
     }
 
+    /// Waits until a call of `gate` has been answered.
+    #[track_caller]
+    pub(crate) fn wait_until_finished(&self, effect: &str) {
+        let finished = || fs::read_to_string(self.path().join(actor::FINISHED)).unwrap_or_default();
+        super::log::until(&format!("{effect} is finished"), super::PATIENCE, || {
+            finished().lines().any(|line| line == effect)
+        });
+    }
+
     /// Lets calls of the tool `gate` with this name go through.
     pub(crate) fn open_gate(&self, name: &str) {
         fs::write(self.path().join(format!("gate-{name}")), "").unwrap();
