@@ -59,8 +59,8 @@ pub struct Watch {
 /// Something that a relay brought.
 #[derive(Debug)]
 pub enum Arrival {
-    /// An event that has passed the gate, for the first time.
-    Event { event: Box<Event>, relay: Arc<str> },
+    /// An event that has passed the gate, for the first time. `stored` if the relay had it before we asked.
+    Event { event: Box<Event>, relay: Arc<str>, stored: bool },
     /// An event that came before, sent again after what was stored: somebody published it again.
     Repeat { id: EventId, relay: Arc<str> },
     /// A relay has taken our subscription and sent what it had stored.
