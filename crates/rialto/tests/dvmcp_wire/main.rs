@@ -15,6 +15,7 @@ mod executions;
 mod extensions;
 mod instruments;
 mod lists;
+mod relays;
 mod sealing;
 mod sizes;
 
@@ -23,6 +24,7 @@ fn main() {
     let together = [
         instruments::CASES,
         announcements::CASES,
+        relays::CASES,
         lists::CASES,
         executions::CASES,
         extensions::CASES,

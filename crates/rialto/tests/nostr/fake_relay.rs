@@ -16,6 +16,7 @@ use tokio_tungstenite::accept_async;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::event::Event;
+use super::filter::fits_any;
 use super::{PATIENCE, runtime};
 
 /// What happens to an event that somebody publishes.
@@ -485,27 +486,4 @@ impl State {
             }
         }
     }
-}
-
-fn fits_any(filters: &[Value], event: &Event) -> bool {
-    filters.iter().any(|filter| fits(filter, event))
-}
-
-/// NIP-01, without `limit`.
-fn fits(filter: &Value, event: &Event) -> bool {
-    let Some(filter) = filter.as_object() else { return false };
-    filter.iter().all(|(key, wanted)| {
-        let lists = |value: &str| wanted.as_array().is_some_and(|list| list.iter().any(|item| item == value));
-        match key.as_str() {
-            "ids" => lists(&event.id),
-            "authors" => lists(&event.pubkey),
-            "kinds" => wanted.as_array().is_some_and(|list| list.iter().any(|item| *item == event.kind)),
-            "since" => wanted.as_i64().is_some_and(|since| event.created_at >= since),
-            "until" => wanted.as_i64().is_some_and(|until| event.created_at <= until),
-            _ => match key.strip_prefix('#') {
-                Some(name) => event.tags(name).iter().any(|tag| tag.first().is_some_and(|value| lists(value))),
-                None => true,
-            },
-        }
-    })
 }

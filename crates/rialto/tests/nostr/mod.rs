@@ -12,6 +12,7 @@ pub(crate) mod customer;
 pub(crate) mod event;
 pub(crate) mod fake_provider;
 pub(crate) mod fake_relay;
+pub(crate) mod filter;
 pub(crate) mod log;
 pub(crate) mod process;
 pub(crate) mod random;
