@@ -23,10 +23,10 @@ use std::process::Command;
 
 use nostr_side::PATIENCE;
 use nostr_side::customer::Customer;
-use nostr_side::event::hex_key;
+use nostr_side::event::{Draft, Event, hex_key};
 use nostr_side::fake_provider::FakeProvider;
 use nostr_side::fake_relay::FakeRelay;
-use nostr_side::log::until;
+use nostr_side::log::{Log, until};
 use nostr_side::process::Process;
 use nostr_side::world::{Provider, RIALTO, World};
 use peers::{Client, Peers, Server, words};
@@ -207,6 +207,20 @@ fn nostr_tools_and_our_fake_provider_understand_each_other() {
 }
 
 #[test]
+fn our_client_speaks_to_another_relay() {
+    let Some(peers) = Peers::installed() else { return };
+    let world = World::new();
+    let (_relay, url) = other_relay(&peers, &world);
+    let log = Log::default();
+    let kept = log.clone();
+    let client = nostr_side::client::Client::connect(&url, move |_, event| kept.push(event));
+    let event = Draft::new(5910, "hello").tag(&["c", "list-tools"]).sign(&nostr::key::Keys::generate());
+    assert!(client.publish(&event).0);
+    client.subscribe("all", &[json!({ "kinds": [5910], "#c": ["list-tools"] })]);
+    assert_eq!(log.look(<[Event]>::to_vec), [event]);
+}
+
+#[test]
 fn a_plain_request_made_by_nostr_tools_is_served() {
     served_to_nostr_tools("nostr-tools-plain", "plain", our_relay);
 }
@@ -262,11 +276,11 @@ fn a_stop_withdraws_the_announcement_from_another_relay() {
     let (_relay, url) = other_relay(&peers, &world);
     let mut provider = world.serve_command("provider", &[&url], &["--name", "gone"], &[RIALTO, "mcp", "example"]);
     let announced = || {
-        let log = nostr_side::log::Log::default();
+        let log = Log::default();
         let kept = log.clone();
         let client = nostr_side::client::Client::connect(&url, move |_, event| kept.push(event));
         client.subscribe("all", &[json!({ "kinds": [31990], "authors": [provider.pubkey] })]);
-        log.look(<[nostr_side::event::Event]>::len)
+        log.look(<[Event]>::len)
     };
     until("it is announced", PATIENCE, || announced() == 1);
     assert!(provider.process.stop().success());

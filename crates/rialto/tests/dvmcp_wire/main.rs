@@ -11,6 +11,7 @@ mod stage;
 mod announcements;
 mod batches;
 mod cancelling;
+mod customers;
 mod executions;
 mod extensions;
 mod instruments;
@@ -32,6 +33,7 @@ fn main() {
         cancelling::CASES,
         sizes::CASES,
         sealing::CASES,
+        customers::CASES,
     ];
     stage::runner::main(&together, &[]);
 }

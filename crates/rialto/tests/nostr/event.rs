@@ -94,6 +94,11 @@ impl Draft {
         self
     }
 
+    pub(crate) fn with_content(mut self, content: &str) -> Self {
+        content.clone_into(&mut self.content);
+        self
+    }
+
     /// Takes away all tags with this name.
     pub(crate) fn without(mut self, name: &str) -> Self {
         self.tags.retain(|tag| tag[0] != name);

@@ -59,8 +59,15 @@ impl FakeProvider {
     /// Waits for the next request that runs something; lists are answered meanwhile.
     #[track_caller]
     pub(crate) fn execute_request(&mut self) -> Asked {
+        self.execute_request_with(|_| ())
+    }
+
+    /// The same, with a look at the list of tools before it is given out.
+    #[track_caller]
+    pub(crate) fn execute_request_with(&mut self, change: impl Fn(&mut Value)) -> Asked {
         loop {
             let asked = self.request();
+            change(&mut self.tools);
             let list = match asked.event.tag("c") {
                 "list-tools" => json!({ "tools": self.tools }),
                 "list-resources" => json!({ "resources": [] }),

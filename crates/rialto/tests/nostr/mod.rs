@@ -13,6 +13,7 @@ pub(crate) mod event;
 pub(crate) mod fake_provider;
 pub(crate) mod fake_relay;
 pub(crate) mod filter;
+pub(crate) mod host;
 pub(crate) mod log;
 pub(crate) mod process;
 pub(crate) mod random;
