@@ -254,9 +254,14 @@ impl Pool {
         self.relays().iter().filter_map(|relay| limit(lock(&relay.status).limits?)).min()
     }
 
+    /// Counts changes of the relays' states.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.0.shared.changes.subscribe()
+    }
+
     /// Waits until `enough` says so of the relays' states; `false` if that does not come in time.
     pub async fn wait(&self, patience: Duration, enough: impl Fn(&[Status]) -> bool) -> bool {
-        let mut changes = self.0.shared.changes.subscribe();
+        let mut changes = self.changes();
         let waiting = async {
             while !enough(&self.status()) {
                 if changes.changed().await.is_err() {

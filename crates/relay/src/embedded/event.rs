@@ -40,6 +40,10 @@ impl Storage {
             _ => Storage::Regular,
         }
     }
+
+    pub(super) fn is_stored(self) -> bool {
+        self != Storage::Ephemeral
+    }
 }
 
 /// The kind of deletion requests (NIP-09).
@@ -109,7 +113,7 @@ impl Address {
         let author = parse_hex(parts.next()?)?;
         let identifier = match Storage::of(kind) {
             Storage::Addressable => parts.next()?.into(),
-            Storage::Replaceable => Box::default(),
+            Storage::Replaceable => parts.next().filter(|identifier| identifier.is_empty())?.into(),
             Storage::Regular | Storage::Ephemeral => return None,
         };
         Some(Self { kind, author, identifier })
@@ -164,7 +168,7 @@ impl<'a> Unverified<'a> {
     pub(super) fn parse(text: &'a str) -> Result<Self, String> {
         let fields = serde_json::from_str::<Fields<'_>>(text);
         // Control characters can only stand between tokens; they would break our file of lines.
-        let is_one_line = !text.bytes().any(|byte| byte.is_ascii_control());
+        let is_one_line = !text.bytes().any(|byte| byte < b' ');
         if let Some(event) = fields.ok().filter(|_| is_one_line).and_then(Fields::into_event) {
             return Ok(Self { event, text: Cow::Borrowed(text) });
         }
