@@ -14,9 +14,10 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_content_beyond_the_limit_is_too_large),
     case!(a_missing_command_is_an_invalid_request),
     case!(an_unknown_command_has_its_own_response),
-    case!(a_response_is_no_command),
+    case!(a_response_is_not_taken_for_a_command),
     case!(missing_and_mistyped_members_are_invalid_input),
     case!(a_wrong_timeout_is_invalid_input),
+    case!(a_timeout_of_null_is_invalid_input),
     case!(an_error_names_the_command_it_answers),
     case!(an_error_tells_nothing_about_the_machine),
     case!(a_sealed_mistake_has_the_same_code),
@@ -121,13 +122,14 @@ fn an_unknown_command_has_its_own_response() {
     assert!(scene.world.effects().is_empty());
 }
 
-fn a_response_is_no_command() {
+fn a_response_is_not_taken_for_a_command() {
     let relay = FakeRelay::start();
     let scene = Scene::on(&relay, &[]);
-    // Answering it as a command could make two providers talk to each other for ever.
-    let answers = scene.customer.ask("execute-tool-response", &json!({ "content": [] }));
-    assert_eq!(answers.error(), "unknown_command");
-    assert_eq!(answers.0.len(), 2);
+    // Some send responses with the kind of requests. To answer those could make two providers talk for ever.
+    let draft = scene.customer.draft("execute-tool-response", &json!({ "content": [] }));
+    let id = scene.customer.post(&draft);
+    scene.customer.barrier();
+    assert_eq!(scene.customer.so_far(&id).0.len(), 0);
 }
 
 fn missing_and_mistyped_members_are_invalid_input() {
@@ -156,9 +158,7 @@ fn missing_and_mistyped_members_are_invalid_input() {
 fn a_wrong_timeout_is_invalid_input() {
     let relay = FakeRelay::start();
     let scene = Scene::on(&relay, &["--rate-per-key", "0"]);
-    for timeout in
-        [json!(0), json!(-1), json!(1.5), json!("1000"), json!(null), json!(true), json!([1000]), json!(-1e300)]
-    {
+    for timeout in [json!(0), json!(-1), json!(1.5), json!("1000"), json!(true), json!([1000]), json!(-1e300)] {
         let request = json!({ "name": "note", "parameters": {}, "timeout": timeout });
         assert_eq!(code(&scene, "execute-tool", &request), "invalid_input", "{request}");
     }
@@ -169,6 +169,13 @@ fn a_wrong_timeout_is_invalid_input() {
     // A large whole number is one; the provider's own limit wins.
     let request = json!({ "name": "note", "parameters": { "text": "in time" }, "timeout": u64::MAX });
     assert_eq!(scene.customer.ask("execute-tool", &request).text(), "in time");
+}
+
+fn a_timeout_of_null_is_invalid_input() {
+    let relay = FakeRelay::start();
+    let scene = Scene::on(&relay, &[]);
+    let request = json!({ "name": "note", "parameters": {}, "timeout": null });
+    assert_eq!(code(&scene, "execute-tool", &request), "invalid_input");
 }
 
 fn an_error_names_the_command_it_answers() {

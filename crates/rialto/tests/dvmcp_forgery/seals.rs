@@ -15,6 +15,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_seal_by_another_than_the_author_is_dropped),
     case!(a_stranger_cannot_borrow_the_name_of_a_friend),
     case!(an_inner_event_with_a_wrong_id_cannot_take_the_id_of_another),
+    case!(an_inner_event_under_many_ids_runs_at_most_once),
     case!(a_seal_of_another_kind_is_dropped),
     case!(a_forged_seal_is_dropped),
     case!(wraps_in_wraps_are_dropped),
@@ -75,10 +76,27 @@ fn an_inner_event_with_a_wrong_id_cannot_take_the_id_of_another() {
     let mut liar = note(customer, "liar").unsigned(&customer.pubkey());
     liar.id.clone_from(&victim.id);
     let wrapped = |event: &Event| wrap(provider, &seal(&customer.keys, provider, SEAL, &event.json()).json());
-    dropped(&scene, &relay, &[wrapped(&liar)]);
+    // It may be dropped or go by its true id, but the other's is not its own.
+    relay.publish(&wrapped(&liar));
+    customer.ask_sealed("list-tools", &json!(""));
+    assert_eq!(customer.so_far(&victim.id).0.len(), 0);
     relay.publish(&wrapped(&victim));
     assert_eq!(customer.answers(&victim.id).text(), "noted");
-    assert_eq!(scene.world.effects(), ["note victim"]);
+    assert_eq!(scene.world.times("note victim"), 1);
+}
+
+fn an_inner_event_under_many_ids_runs_at_most_once() {
+    let relay = FakeRelay::start();
+    let scene = Scene::on(&relay, &[]);
+    let (customer, provider) = (&scene.customer, &scene.provider.pubkey);
+    let mut rumor = note(customer, "many").unsigned(&customer.pubkey());
+    for number in 0..20 {
+        rumor.id = format!("{number:064x}");
+        relay.publish(&wrap(provider, &seal(&customer.keys, provider, SEAL, &rumor.json()).json()));
+    }
+    customer.ask_sealed("list-tools", &json!(""));
+    customer.call("note", &json!({}));
+    assert!(scene.world.times("note many") <= 1, "{:?}", scene.world.effects());
 }
 
 fn a_seal_of_another_kind_is_dropped() {

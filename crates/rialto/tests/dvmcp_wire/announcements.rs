@@ -3,11 +3,12 @@
 use nostr::nips::nip19::FromBech32 as _;
 use serde_json::json;
 
+use crate::nostr_side::PATIENCE;
 use crate::nostr_side::client::Client;
 use crate::nostr_side::customer::Customer;
-use crate::nostr_side::event::Event;
+use crate::nostr_side::event::{Event, now};
 use crate::nostr_side::fake_relay::FakeRelay;
-use crate::nostr_side::log::Log;
+use crate::nostr_side::log::{Log, until};
 use crate::nostr_side::scene::Scene;
 use crate::nostr_side::world::World;
 use crate::stage::runner::{Case, case};
@@ -22,24 +23,35 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_service_that_stays_is_not_withdrawn),
     case!(an_announcement_follows_the_tools_at_run_time),
     case!(three_hundred_tools_fit_into_one_announcement),
+    case!(a_service_is_announced_once_at_the_start),
     case!(a_private_service_is_not_announced),
+    case!(a_private_service_does_not_answer_open_questions_of_strangers),
     case!(hidden_tools_are_neither_announced_nor_listed),
     case!(only_named_tools_are_offered),
 ];
 
-/// Everything that a relay has of this author and these kinds.
+/// Everything that a relay has of this author and these kinds, now.
 fn events_of(url: &str, author: &str, kinds: &[u32]) -> Vec<Event> {
     let log: Log<Event> = Log::default();
     let kept = log.clone();
     let client = Client::connect(url, move |_, event| kept.push(event));
-    client.subscribe("all", &[json!({ "kinds": kinds, "authors": [author] })]);
+    client.subscribe("all", &[json!({ "kinds": kinds, "authors": [author], "until": now() + 3600 })]);
     log.look(<[Event]>::to_vec)
 }
 
+/// The only event of this kind; a service may be ready before it is announced.
+fn only(scene: &Scene, kind: u32) -> Event {
+    let mut found = Vec::new();
+    until("it is announced", PATIENCE, || {
+        found = events_of(&scene.url, &scene.provider.pubkey, &[kind]);
+        !found.is_empty()
+    });
+    // One that was replaced just now may have come as well.
+    found.pop().unwrap()
+}
+
 fn announcement(scene: &Scene) -> Event {
-    let mut found = events_of(&scene.url, &scene.provider.pubkey, &[31990]);
-    assert_eq!(found.len(), 1, "{found:#?}");
-    found.remove(0)
+    only(scene, 31990)
 }
 
 fn names(list: &serde_json::Value) -> Vec<String> {
@@ -98,13 +110,12 @@ fn the_ready_line_says_who_serves_what_where() {
 
 fn a_relay_list_goes_with_the_announcement() {
     let scene = Scene::new(&[]);
-    let lists = events_of(&scene.url, &scene.provider.pubkey, &[10002]);
-    assert_eq!(lists.len(), 1, "{lists:#?}");
-    assert_eq!(lists[0].problem(), None);
-    let relays = lists[0].tags("r");
-    assert_eq!(relays.len(), 1, "{:?}", lists[0]);
+    let list = only(&scene, 10002);
+    assert_eq!(list.problem(), None);
+    let relays = list.tags("r");
+    assert_eq!(relays.len(), 1, "{list:?}");
     assert_eq!(relays[0][0].trim_end_matches('/'), scene.url.trim_end_matches('/'));
-    assert_eq!(relays[0].len(), 1, "for reading and writing: {:?}", lists[0]);
+    assert_eq!(relays[0].len(), 1, "for reading and writing: {list:?}");
 }
 
 fn the_name_and_the_key_stay_over_a_restart() {
@@ -184,12 +195,30 @@ fn a_private_service_is_not_announced() {
     let provider = world.serve(&[&relay.url()], &["--name", "secret", "--private", &key]);
     let customer = Customer::with_keys(&relay.url(), &provider.pubkey, friend);
     assert_eq!(customer.call("note", &json!({ "text": "hello" })).text(), "hello");
-    // An open question is not answered either, as the answer would be an announcement.
-    let open = customer.post(&customer.draft("list-tools", &json!("")).without("p"));
-    customer.barrier();
-    assert_eq!(customer.so_far(&open).0.len(), 0);
     let public: Vec<Event> = relay.published().into_iter().filter(|event| event.kind == 31990).collect();
     assert_eq!(public, []);
+}
+
+fn a_private_service_does_not_answer_open_questions_of_strangers() {
+    let relay = FakeRelay::start();
+    let (world, friend) = (World::new(), nostr::key::Keys::generate());
+    let provider = world.serve(&[&relay.url()], &["--private", &friend.public_key().to_hex()]);
+    let stranger = Customer::new(&relay.url(), &provider.pubkey);
+    // Not even with a refusal, which would tell everybody that there is something.
+    let open = stranger.post(&stranger.draft("list-tools", &json!("")).without("p"));
+    Customer::with_keys(&relay.url(), &provider.pubkey, friend).barrier();
+    assert_eq!(stranger.so_far(&open).0.len(), 0, "{:#?}", stranger.so_far(&open));
+}
+
+fn a_service_is_announced_once_at_the_start() {
+    let relay = FakeRelay::start();
+    let scene = Scene::on(&relay, &["--name", "once"]);
+    // Long enough for a second announcement, which needs a later second to count.
+    scene.customer.call("nap", &json!({ "ms": 3000 }));
+    for kind in [31990, 10002] {
+        let count = relay.published().iter().filter(|event| event.kind == kind).count();
+        assert_eq!(count, 1, "of kind {kind}");
+    }
 }
 
 fn hidden_tools_are_neither_announced_nor_listed() {

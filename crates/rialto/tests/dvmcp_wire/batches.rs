@@ -9,6 +9,8 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_batch_gives_its_results_in_the_order_of_the_calls),
     case!(a_batch_has_the_feedback_of_one_call),
     case!(a_batch_with_one_failure_keeps_the_other_results),
+    case!(feedback_and_response_agree_on_a_batch_with_one_failure),
+    case!(a_batch_with_an_unknown_tool_runs_nothing),
     case!(a_batch_of_thirty_two_is_run_and_of_thirty_three_is_not),
     case!(an_empty_batch_is_refused),
     case!(a_call_of_the_wrong_form_in_a_batch_is_invalid),
@@ -41,13 +43,38 @@ fn a_batch_has_the_feedback_of_one_call() {
 
 fn a_batch_with_one_failure_keeps_the_other_results() {
     let scene = Scene::new(&[]);
-    let calls = json!([call("one"), { "name": "no_such_tool", "parameters": {} }, call("three")]);
+    let calls = json!([call("one"), { "name": "sulk", "parameters": {} }, call("three")]);
     let answers = scene.customer.ask("batch-execute", &json!({ "calls": calls }));
     let results = answers.body()["results"].clone();
     assert_eq!(results[0]["content"][0]["text"], "one");
-    assert_eq!(results[1]["isError"], true);
-    assert_eq!(results[1]["metadata"]["error"]["code"], "unknown_tool");
+    assert_eq!((&results[1]["isError"], &results[1]["mood"]), (&json!(true), &json!("bad")));
     assert_eq!(results[2]["content"][0]["text"], "three");
+}
+
+fn feedback_and_response_agree_on_a_batch_with_one_failure() {
+    let scene = Scene::new(&[]);
+    let calls = json!([call("one"), { "name": "sulk", "parameters": {} }]);
+    let answers = scene.customer.ask("batch-execute", &json!({ "calls": calls }));
+    // Whatever the whole is called, it is called the same in both.
+    if answers.statuses().contains(&"error") {
+        assert_eq!(answers.error(), "tool_error");
+    } else {
+        assert_eq!(answers.response().tag("status"), "success");
+    }
+}
+
+fn a_batch_with_an_unknown_tool_runs_nothing() {
+    let scene = Scene::new(&[]);
+    let wrong = [
+        (json!({ "name": "no_such_tool", "parameters": {} }), "unknown_tool"),
+        (json!({ "name": "strict", "parameters": {} }), "invalid_input"),
+    ];
+    for (wrong, expected) in wrong {
+        let answers = scene.customer.ask("batch-execute", &json!({ "calls": [call("one"), wrong, call("three")] }));
+        assert_eq!(answers.error(), expected);
+        assert_eq!(answers.statuses(), ["error"]);
+    }
+    assert!(scene.world.effects().is_empty(), "{:?}", scene.world.effects());
 }
 
 fn a_batch_of_thirty_two_is_run_and_of_thirty_three_is_not() {

@@ -14,6 +14,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(the_request_of_the_specification_is_served_as_it_stands),
     case!(every_answer_names_the_request_a_relay_and_the_customer),
     case!(a_result_keeps_every_field_of_the_server),
+    case!(the_time_is_added_to_metadata_of_the_server),
     case!(a_result_says_how_long_it_took_and_that_it_is_no_error),
     case!(a_tool_that_fails_keeps_its_answer),
     case!(parameters_are_understood_as_arguments),
@@ -89,6 +90,12 @@ fn a_result_keeps_every_field_of_the_server() {
     );
     assert_eq!(body["_meta"], json!({ "of": "the result" }));
     assert_eq!(body["metadata"]["token_count"], 150);
+}
+
+fn the_time_is_added_to_metadata_of_the_server() {
+    let scene = Scene::new(&[]);
+    let body = scene.customer.call("rich", &json!({})).body();
+    assert_eq!(body["metadata"]["token_count"], 150);
     assert!(body["metadata"]["processing_time"].is_number(), "{body}");
 }
 
@@ -137,7 +144,7 @@ fn metadata_reaches_the_server_and_nothing_else_does() {
 
 fn progress_is_reported_when_asked_for() {
     let scene = Scene::new(&[]);
-    let request = json!({ "name": "steps", "parameters": { "count": 5 }, "metadata": { "progress": true } });
+    let request = json!({ "name": "steps", "parameters": { "count": 5, "ms": 60 }, "metadata": { "progress": true } });
     let answers = scene.customer.ask("execute-tool", &request);
     let feedback = answers.feedback();
     let reports: Vec<&&Event> = feedback.iter().filter(|event| !event.content.is_empty()).collect();

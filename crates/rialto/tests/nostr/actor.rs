@@ -112,6 +112,9 @@ impl Actor {
             "prompts/list" => Ok(json!({ "prompts": [
                 { "name": "greet", "description": "A greeting", "arguments": [{ "name": "who", "required": true }] }
             ] })),
+            "prompts/get" if params["name"] != "greet" => {
+                Err(json!({ "code": -32602, "message": format!("Unknown prompt: {}", params["name"]) }))
+            }
             "prompts/get" => Ok(json!({ "description": "A greeting", "messages": [
                 { "role": "user", "content": { "type": "text", "text": format!("Hello {}", params["arguments"]["who"]) } }
             ] })),
@@ -140,7 +143,7 @@ impl Actor {
             tool("crash", "Dies during the call", json!({})),
             tool("hang", "Never answers", json!({})),
             tool("large", "Gives a long text", json!({ "size": { "type": "integer" } })),
-            tool("steps", "Reports progress", json!({ "count": { "type": "integer" } })),
+            tool("steps", "Reports progress", json!({ "count": { "type": "integer" }, "ms": { "type": "integer" } })),
             tool("sulk", "Says that it failed", json!({})),
             tool("broken", "Answers with a protocol error", json!({})),
             tool("grow", "Gets a new tool", json!({ "name": { "type": "string" } })),
@@ -202,6 +205,7 @@ impl Actor {
                     say(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": {
                         "progressToken": token, "progress": step, "total": number("count"), "message": format!("step {step}")
                     } }));
+                    std::thread::sleep(Duration::from_millis(number("ms")));
                 }
                 text("done")
             }
