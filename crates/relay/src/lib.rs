@@ -12,6 +12,7 @@ pub mod http;
 pub mod information;
 mod outbox;
 pub mod pool;
+pub mod probe;
 pub mod publication;
 pub mod seal;
 pub mod sign;
