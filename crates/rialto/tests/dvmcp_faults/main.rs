@@ -11,11 +11,12 @@ mod stage;
 mod outages;
 mod repeats;
 mod restarts;
+mod stops;
 mod verdicts;
 
 fn main() {
     nostr_side::actor::play_if_asked();
-    let together = [outages::CASES, restarts::CASES, verdicts::CASES];
+    let together = [outages::CASES, restarts::CASES, stops::CASES, verdicts::CASES];
     // These need all of the machine.
     let alone = [repeats::CASES];
     stage::runner::main(&together, &alone);
