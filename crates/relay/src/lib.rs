@@ -19,3 +19,4 @@ pub mod sign;
 pub mod socket;
 pub mod status;
 pub mod verdict;
+pub mod work;
