@@ -95,6 +95,7 @@ fn the_key_is_for_its_owner_only_and_never_told() {
     let relay = FakeRelay::start();
     let scene = Scene::on(&relay, &["--verbose", "--verbose"]);
     scene.customer.call("note", &json!({}));
+    let environment = fs::read(format!("/proc/{}/environ", scene.world.actor_pid())).unwrap();
     scene.customer.ask_sealed("execute-tool", &json!({ "name": "crash", "parameters": {} }));
     let data = scene.world.home("provider").join("data");
     let mut keys = Vec::new();
@@ -113,7 +114,6 @@ fn the_key_is_for_its_owner_only_and_never_told() {
     let told = |lines: &[String]| lines.join("\n");
     let mut said = scene.provider.process.stdout.look(told) + &scene.provider.process.stderr.look(told);
     relay.heard().iter().for_each(|heard| said.push_str(&heard.frame.to_string()));
-    let environment = fs::read(format!("/proc/{}/environ", scene.world.actor_pid())).unwrap();
     said.push_str(&String::from_utf8_lossy(&environment));
     for key in keys {
         assert!(!said.contains(&key), "the key was told");
