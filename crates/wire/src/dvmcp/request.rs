@@ -296,3 +296,8 @@ pub fn write_cancel(target: EventId, provider: PublicKey, me: PublicKey, now: Ti
 pub fn expire(request: &mut UnsignedEvent, at: Timestamp) {
     request.tags.push(Tag::expiration(at));
 }
+
+/// Makes a request one of its kind: two equal requests of one second would have the same id, and only one would run.
+pub fn distinguish(request: &mut UnsignedEvent, salt: &str) {
+    request.tags.push(tag("salt", [salt]));
+}
