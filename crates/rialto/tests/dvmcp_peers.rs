@@ -101,6 +101,13 @@ fn without_additions(value: &mut Value) {
                     members.remove("metadata");
                 }
             }
+            // Who it came from stands beside what the server said.
+            if let Some(meta) = members.get_mut("_meta").and_then(Value::as_object_mut) {
+                meta.remove("rialto/provider");
+                if meta.is_empty() {
+                    members.remove("_meta");
+                }
+            }
             members.values_mut().for_each(without_additions);
         }
         Value::Array(items) => items.iter_mut().for_each(without_additions),
@@ -110,6 +117,8 @@ fn without_additions(value: &mut Value) {
 
 fn comparable(text: &str) -> String {
     let mut report = report::parse(text);
+    // What stands beside a list, not in it, is not carried.
+    report["tools"].as_object_mut().map(|list| list.remove("_meta"));
     without_additions(&mut report);
     format!("{report:#}")
 }
@@ -145,7 +154,6 @@ pairs! {
     typescript_1_client_over_nostr_to_python_server: TypeScript1 => our_relay => Python;
     modern_python_client_over_nostr_to_typescript_2_server: PythonModern => our_relay => TypeScript2;
     modern_typescript_2_client_over_nostr_to_rust_server: TypeScript2Modern => our_relay => Rust;
-    python_client_over_another_relay_to_typescript_server: PythonLegacy => other_relay => TypeScript1;
     typescript_1_client_over_another_relay_to_python_server: TypeScript1 => other_relay => Python;
 }
 

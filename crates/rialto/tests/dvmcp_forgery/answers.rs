@@ -1,6 +1,7 @@
 //! Answers that `rialto call` must not believe: by strangers, tampered with, or to somebody else's question.
 
 use nostr::key::Keys;
+use nostr::nips::nip19::{FromBech32 as _, Nip19Profile};
 use serde_json::{Value, json};
 
 use crate::nostr_side::event::{Event, hash, hex_key, sign};
@@ -22,7 +23,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_call_is_plain_only_when_it_must_be),
     case!(parts_that_do_not_fit_together_are_refused),
     case!(a_service_of_the_same_name_by_another_key_is_not_called),
-    case!(an_older_announcement_does_not_come_back),
+    case!(an_older_announcement_does_not_make_a_call_public),
     case!(a_changed_tool_is_not_called_unseen),
 ];
 
@@ -115,9 +116,6 @@ fn an_answer_to_another_request_is_ignored() {
     other.event.id = "ab".repeat(32);
     let lie = stage.provider.response(&other, &text_result("a lie")).sign(&stage.provider.keys);
     stage.relay.inject("", &lie.json());
-    // The right request, but meant for another customer.
-    let elsewhere = stage.provider.response(&asked, &text_result("a lie")).without("p").tag(&["p", &"cd".repeat(32)]);
-    stage.relay.inject("", &elsewhere.sign(&stage.provider.keys).json());
     stage.provider.say(&asked, "the truth");
     ends_with(&mut call, "the truth");
 }
@@ -204,27 +202,34 @@ fn a_service_of_the_same_name_by_another_key_is_not_called() {
     let mut by_name = stage.world.rialto("newcomer", &["call", name, "say", "text=hello", "--relay", &url, "--plain"]);
     assert!(!by_name.end().success(), "{}", by_name.told());
     let said = by_name.told();
-    assert!(said.contains(&stage.provider.npub()[..12]) && said.contains(&double.npub()[..12]), "{said}");
+    let named: Vec<String> = said
+        .split_whitespace()
+        .filter_map(|word| Nip19Profile::from_bech32(word).ok())
+        .map(|profile| profile.public_key.to_hex())
+        .collect();
+    for keys in [&stage.provider.keys, &double.keys] {
+        assert!(named.contains(&hex_key(keys)), "{said}");
+    }
 }
 
-fn an_older_announcement_does_not_come_back() {
+fn an_older_announcement_does_not_make_a_call_public() {
     let mut stage = Stage::new();
-    let old = stage.relay.stored().remove(0);
-    let newer = stage.provider.announcement().without("encryption").at(old.created_at + 5).sign(&stage.provider.keys);
-    stage.relay.forget();
-    stage.relay.publish(&newer);
+    let newer = stage.relay.stored().remove(0);
+    let old = stage.provider.announcement().without("encryption").at(newer.created_at - 60).sign(&stage.provider.keys);
     let (mut call, asked) = stage.call(&[]);
-    assert!(!asked.sealed);
+    assert!(asked.sealed);
     stage.provider.say(&asked, "one");
     ends_with(&mut call, "one");
-    // A relay that serves the older one again is not believed, by another process of the same customer either.
+    // Now a relay serves only the older one, in which the service could not open seals.
     stage.relay.forget();
     stage.relay.publish(&old);
     let mut second = stage.start(&[]);
     let asked = stage.provider.execute_request();
-    assert!(!asked.sealed, "the old announcement was believed");
+    assert!(asked.sealed, "the old announcement was believed");
     stage.provider.say(&asked, "two");
     ends_with(&mut second, "two");
+    let plain = stage.relay.published().into_iter().filter(|event| event.kind == 5910).count();
+    assert_eq!(plain, 0, "something was sent in the open");
 }
 
 fn a_changed_tool_is_not_called_unseen() {

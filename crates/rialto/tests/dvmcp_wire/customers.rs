@@ -19,7 +19,8 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_call_that_is_never_answered_ends),
     case!(a_result_in_parts_is_put_together),
     case!(a_service_is_found_and_called_by_its_name),
-    case!(a_service_is_found_through_the_answer_to_an_open_question),
+    case!(a_service_without_an_announcement_is_found_by_asking_everybody),
+    case!(a_service_is_found_through_its_answer_to_somebody_else),
     case!(a_host_sees_the_tools_and_calls_them),
     case!(a_host_that_cancels_cancels_at_the_provider),
     case!(a_host_gets_the_progress_of_the_provider),
@@ -175,7 +176,19 @@ fn a_service_is_found_and_called_by_its_name() {
     assert!(output(call).contains("again"));
 }
 
-fn a_service_is_found_through_the_answer_to_an_open_question() {
+fn a_service_without_an_announcement_is_found_by_asking_everybody() {
+    let stage = Stage::new();
+    stage.relay.forget();
+    let (npub, hex) = (stage.provider.npub(), hex_key(&stage.provider.keys));
+    let url = stage.relay.url();
+    let finding = stage.world.rialto("customer", &["find", "--relay", &url, "--json"]);
+    // It ends with the test, as nobody will ask for more than lists.
+    drop(in_background(stage.provider));
+    let found = output(finding);
+    assert!(found.contains(&npub) || found.contains(&hex), "{found}");
+}
+
+fn a_service_is_found_through_its_answer_to_somebody_else() {
     let stage = Stage::new();
     // It has no announcement, but somebody asked openly before.
     stage.relay.forget();
@@ -186,9 +199,10 @@ fn a_service_is_found_through_the_answer_to_an_open_question() {
         .tag(&["e", &request.id])
         .tag(&["p", &request.pubkey])
         .sign(&stage.provider.keys);
+    stage.relay.publish(&request);
     stage.relay.publish(&response);
     let url = stage.relay.url();
-    let found = output(stage.world.rialto("customer", &["find", "--relay", &url, "--json"]));
+    let found = output(stage.world.rialto("customer", &["find", "--no-check", "--relay", &url, "--json"]));
     let (npub, hex) = (stage.provider.npub(), hex_key(&stage.provider.keys));
     assert!(found.contains(&npub) || found.contains(&hex), "{found}");
 }

@@ -85,7 +85,8 @@ impl FakeProvider {
         let me = hex_key(&self.keys);
         let event = self.relay.wait_for_event("a request", |event| {
             let fits = event.kind == sealed::WRAP || event.kind == REQUEST;
-            fits && event.has_tag("p", &me) && !self.seen.contains(&event.id)
+            let open = event.kind == REQUEST && event.tags("p").is_empty() && event.has_tag("c", "list-tools");
+            fits && (open || event.has_tag("p", &me)) && !self.seen.contains(&event.id)
         });
         self.seen.insert(event.id.clone());
         let sealed = event.kind == sealed::WRAP;

@@ -74,6 +74,10 @@ impl Process {
         let deadline = Instant::now() + patience;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
+                // Its last words are still on their way; a server that outlives it may keep the pipe open.
+                for log in [&self.stdout, &self.stderr] {
+                    log.wait(LAST_WORDS, |lines| lines.last().filter(|line| *line == END).map(|_| ()));
+                }
                 return status;
             }
             assert!(Instant::now() < deadline, "it does not end: {}\n{}", self.what, self.told());
@@ -109,8 +113,6 @@ impl Process {
     /// All of its standard output, once it has ended.
     pub(crate) fn output(&mut self) -> String {
         self.end();
-        // The reader sees the end of the pipe a moment later.
-        self.stdout.wait(PATIENCE, |lines| lines.last().filter(|line| *line == END).map(|_| ()));
         self.stdout.look(|lines| lines.iter().filter(|line| *line != END).cloned().collect::<Vec<_>>().join("\n"))
     }
 }
@@ -126,7 +128,10 @@ impl Drop for Process {
 }
 
 /// Stands behind the last line.
-const END: &str = "\u{0}end";
+const END: &str = "(end)";
+
+/// How long they may take after the end of a process.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 fn read(from: impl Read + Send + 'static) -> Log<String> {
     let log: Log<String> = Log::default();
