@@ -95,6 +95,19 @@ fn good_content_is_understood_in_every_form() {
 }
 
 #[test]
+fn a_completion_passes_on_what_it_is_and_nothing_else() {
+    let content = r#"{"_meta":{"progressToken":1},"argument":{"name":"a"},"ref":{"type":"ref/prompt"},"x":1}"#;
+    let Ok(Body::Complete { params }) = read("complete", content) else { panic!("not read") };
+    assert_eq!(params, r#"{"ref":{"type":"ref/prompt"},"argument":{"name":"a"}}"#);
+}
+
+#[test]
+fn a_pointer_of_any_length_does_not_make_the_answer_long() {
+    let failure = Failure::new(Code::InvalidInput, "no").at("/x".repeat(60_000));
+    assert!(failure.content().len() < 500);
+}
+
+#[test]
 fn only_requests_to_us_are_ours() {
     let me = key();
     let (mine, other) = (me.to_hex(), key().to_hex());
