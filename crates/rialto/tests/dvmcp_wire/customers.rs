@@ -182,8 +182,8 @@ fn a_service_without_an_announcement_is_found_by_asking_everybody() {
     let (npub, hex) = (stage.provider.npub(), hex_key(&stage.provider.keys));
     let url = stage.relay.url();
     let finding = stage.world.rialto("customer", &["find", "--relay", &url, "--json"]);
-    // It ends with the test, as nobody will ask for more than lists.
-    drop(in_background(stage.provider));
+    let mut provider = stage.provider;
+    std::thread::spawn(move || provider.attend(|_| ()));
     let found = output(finding);
     assert!(found.contains(&npub) || found.contains(&hex), "{found}");
 }
@@ -282,7 +282,7 @@ fn a_host_is_told_when_the_tools_of_the_provider_change() {
     let grown = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let flag = grown.clone();
     let answering = std::thread::spawn(move || {
-        provider.execute_request_with(|tools| {
+        provider.attend(|tools| {
             if flag.load(std::sync::atomic::Ordering::Acquire) && tools.as_array().map(Vec::len) == Some(1) {
                 let more =
                     json!({ "name": "shout", "description": "Says it loudly", "inputSchema": { "type": "object" } });
