@@ -279,15 +279,19 @@ impl Inner {
             return Error::NoRelay;
         }
         loop {
-            let lost = |statuses: &[Status]| lost(statuses, &publication.report()).is_some();
+            let is_lost = |statuses: &[Status]| lost(statuses, &publication.report()).is_some();
             tokio::select! {
-                report = publication.settled() => if report.accepted > 0 {
-                    return std::future::pending().await;
-                },
-                _ = self.pool.wait(FOR_EVER, lost) => {}
+                report = publication.settled() => {
+                    if report.accepted > 0 {
+                        return std::future::pending().await;
+                    }
+                    return error(report.verdicts.iter().map(|(relay, verdict)| complaint(relay, verdict)).collect(), &report);
+                }
+                _ = self.pool.wait(FOR_EVER, is_lost) => {}
             }
-            if let Some(error) = lost_error(&self.pool.status(), &publication.report()) {
-                return error;
+            let report = publication.report();
+            if let Some(complaints) = lost(&self.pool.status(), &report) {
+                return error(complaints, &report);
             }
         }
     }
@@ -298,26 +302,34 @@ fn lost(statuses: &[Status], report: &Report) -> Option<Vec<Complaint>> {
     if report.accepted > 0 {
         return None;
     }
-    let complaint = |status: &Status| {
+    let of = |status: &Status| {
         let verdict = report.verdicts.iter().find(|(url, _)| *url == status.url).map(|(_, verdict)| verdict);
-        let words = match (verdict, &status.state) {
-            (Some(Verdict::Refused(words) | Verdict::GaveUp(words)), _) => words.clone(),
-            (Some(Verdict::Work { message, .. }), _) => message.clone(),
-            (Some(Verdict::TooLarge { limit }), _) => format!("it takes at most {limit} bytes"),
+        match (verdict, &status.state) {
+            (Some(verdict), _) => Some(complaint(&status.url, verdict)),
             // One that was there before is given some time to come back.
-            (_, State::Down { reason, tries }) if status.counts.connections == 0 || *tries >= TRIES => reason.clone(),
-            _ => return None,
-        };
-        Some(Complaint { relay: status.url.to_string(), words: text::limited(&text::one_line(&words), 300) })
+            (None, State::Down { reason, tries }) if status.counts.connections == 0 || *tries >= TRIES => {
+                Some(complaint(&status.url, &Verdict::GaveUp(reason.clone())))
+            }
+            _ => None,
+        }
     };
-    statuses.iter().map(complaint).collect()
+    statuses.iter().map(of).collect()
 }
 
-fn lost_error(statuses: &[Status], report: &Report) -> Option<Error> {
-    let complaints = lost(statuses, report)?;
+fn complaint(relay: &str, verdict: &Verdict) -> Complaint {
+    let words = match verdict {
+        Verdict::Accepted => String::new(),
+        Verdict::Refused(words) | Verdict::GaveUp(words) => words.clone(),
+        Verdict::Work { message, .. } => message.clone(),
+        Verdict::TooLarge { limit } => format!("it takes at most {limit} bytes"),
+    };
+    Complaint { relay: relay.to_owned(), words: text::limited(&text::one_line(&words), 300) }
+}
+
+fn error(complaints: Vec<Complaint>, report: &Report) -> Error {
     let is_refusal = |verdict: &Verdict| !matches!(verdict, Verdict::Accepted | Verdict::GaveUp(_));
     let was_refused = report.verdicts.iter().any(|(_, verdict)| is_refusal(verdict));
-    Some(if was_refused { Error::Refused(complaints) } else { Error::Unreachable(complaints) })
+    if was_refused { Error::Refused(complaints) } else { Error::Unreachable(complaints) }
 }
 
 impl Interests {

@@ -106,10 +106,12 @@ impl Outbox {
     }
 
     fn end(&mut self, entry: &Entry, verdict: Verdict) {
-        for publication in entry.others.iter().chain([&entry.publication]) {
-            self.bytes = self.bytes.saturating_sub(publication.frame.len());
-            publication.settle(&self.url, verdict.clone());
+        for other in &entry.others {
+            self.bytes = self.bytes.saturating_sub(other.frame.len());
+            other.settle(&self.url, verdict.clone());
         }
+        self.bytes = self.bytes.saturating_sub(entry.publication.frame.len());
+        entry.publication.settle(&self.url, verdict);
     }
 
     /// The next event to send; it counts as sent.
@@ -276,14 +278,14 @@ mod tests {
     }
 
     /// Sends one event, lets the relay answer `message`, and tells the verdict and after how long it is sent again.
-    fn check(message: &str, expected: Option<Verdict>, again_within: Option<(f32, f32)>) {
+    fn check(message: &str, expected: Option<&Verdict>, again_within: Option<(f32, f32)>) {
         let (keys, now) = (Keys::generate(), Instant::now());
         let mut outbox = Outbox::new(URL.into());
         let publication = publication(&keys, "x", now);
         outbox.push(publication.clone(), now);
         outbox.next(now, &Limits::default()).unwrap();
         outbox.answered(&publication.id, react(false, message), message, now);
-        assert_eq!(verdict(&publication), expected, "{message}");
+        assert_eq!(verdict(&publication).as_ref(), expected, "{message}");
         let again = (0..1200).map(|tenth| now + Duration::from_millis(100 * tenth)).find(|time| {
             outbox.tick(*time);
             outbox.next(*time, &Limits::default()).is_some()
@@ -300,14 +302,14 @@ mod tests {
 
     #[test]
     fn each_refusal_is_acted_on() {
-        let refused = |words: &str| Some(Verdict::Refused(words.into()));
-        check("duplicate: have it", Some(Verdict::Accepted), None);
+        let refused = |words: &str| Verdict::Refused(words.into());
+        check("duplicate: have it", Some(&Verdict::Accepted), None);
         check("rate-limited: slow", None, Some((0.7, 1.4)));
         check("error: disk", None, Some((1.4, 2.7)));
-        check("invalid: no", refused("invalid: no"), None);
-        check("blocked: you", refused("blocked: you"), None);
+        check("invalid: no", Some(&refused("invalid: no")), None);
+        check("blocked: you", Some(&refused("blocked: you")), None);
         check("auth-required: who", None, Some((0.0, 0.0)));
-        check("pow: 20", Some(Verdict::Work { bits: Some(20), message: "pow: 20".into() }), None);
+        check("pow: 20", Some(&Verdict::Work { bits: Some(20), message: "pow: 20".into() }), None);
     }
 
     #[test]

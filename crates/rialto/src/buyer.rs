@@ -80,7 +80,10 @@ pub(crate) fn pins(environment: &Environment) -> Result<Pins, Failure> {
 }
 
 pub(crate) fn store_failure(error: &rialto_consumer::store::Error) -> Failure {
-    Failure::unexpected("what must be remembered cannot be kept").because(error).code("store")
+    Failure::unexpected("what must be remembered cannot be kept")
+        .because(error)
+        .code("store")
+        .hint("a file that cannot be repaired can be moved away; what it remembered is forgotten then")
 }
 
 /// Why it is not clear which service is meant.

@@ -85,7 +85,8 @@ impl<S: Service> Provider<S> {
 
     /// Publishes answers, and notes when enough relays have the last of them.
     pub(super) fn publish(&self, id: EventId, answers: &[Event]) {
-        let Some(last) = answers.iter().map(|event| self.pool.publish(event)).last() else { return };
+        let mut published: Vec<_> = answers.iter().map(|event| self.pool.publish(event)).collect();
+        let Some(last) = published.pop() else { return };
         let (causes, observer) = (self.causes.clone(), self.observer.clone());
         // Kept only for the rare relay that wants work done.
         let answers = answers.to_vec();
