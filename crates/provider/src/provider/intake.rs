@@ -62,6 +62,12 @@ impl<S: Service> Provider<S> {
                 }
                 return;
             }
+            Check::Refuse(failure) => {
+                if sealed || request::is_addressed(&event) {
+                    self.fail_unrecorded(&ticket, &failure);
+                }
+                return;
+            }
         }
         match read {
             Ok(request) => self.take(*request, ticket),
@@ -86,11 +92,11 @@ impl<S: Service> Provider<S> {
             let words = "the request was made too long ago, or in the future";
             return Check::Complain(Failure::new(Code::StaleRequest, words));
         }
-        if !self.plan.access.allows(&address.customer) {
-            return Check::Complain(Failure::new(Code::Unauthorized, "this key may not use this service"));
-        }
         if !self.gauge.admit(&address.customer, Instant::now()) {
             return Check::Complain(Failure::new(Code::RateLimited, "too many requests; try again in a minute"));
+        }
+        if !self.plan.access.allows(&address.customer) {
+            return Check::Refuse(Failure::new(Code::Unauthorized, "this key may not use this service"));
         }
         Check::Go
     }
@@ -221,7 +227,10 @@ const MAX_NAME: usize = 100;
 enum Check {
     Go,
     Drop,
+    /// To be said now and then.
     Complain(Failure),
+    /// To be said each time.
+    Refuse(Failure),
 }
 
 fn unsigned(event: Event) -> UnsignedEvent {
