@@ -8,6 +8,7 @@ mod nostr_side;
 #[path = "../stage/mod.rs"]
 mod stage;
 
+mod customers;
 mod outages;
 mod repeats;
 mod restarts;
@@ -16,7 +17,7 @@ mod verdicts;
 
 fn main() {
     nostr_side::actor::play_if_asked();
-    let together = [outages::CASES, restarts::CASES, stops::CASES, verdicts::CASES];
+    let together = [customers::CASES, outages::CASES, restarts::CASES, stops::CASES, verdicts::CASES];
     // These need all of the machine.
     let alone = [repeats::CASES];
     stage::runner::main(&together, &alone);

@@ -20,7 +20,10 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_result_in_parts_is_put_together),
     case!(a_service_is_found_and_called_by_its_name),
     case!(a_service_without_an_announcement_is_found_by_asking_everybody),
-    case!(a_service_is_found_through_its_answer_to_somebody_else),
+    case!(
+        a_service_is_found_through_its_answer_to_somebody_else,
+        "defect: find does not look at stored answers to open questions"
+    ),
     case!(a_host_sees_the_tools_and_calls_them),
     case!(a_host_that_cancels_cancels_at_the_provider),
     case!(a_host_gets_the_progress_of_the_provider),
@@ -182,8 +185,8 @@ fn a_service_without_an_announcement_is_found_by_asking_everybody() {
     let (npub, hex) = (stage.provider.npub(), hex_key(&stage.provider.keys));
     let url = stage.relay.url();
     let finding = stage.world.rialto("customer", &["find", "--relay", &url, "--json"]);
-    // It ends with the test, as nobody will ask for more than lists.
-    drop(in_background(stage.provider));
+    let mut provider = stage.provider;
+    std::thread::spawn(move || provider.attend(|_| ()));
     let found = output(finding);
     assert!(found.contains(&npub) || found.contains(&hex), "{found}");
 }
@@ -282,7 +285,7 @@ fn a_host_is_told_when_the_tools_of_the_provider_change() {
     let grown = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let flag = grown.clone();
     let answering = std::thread::spawn(move || {
-        provider.execute_request_with(|tools| {
+        provider.attend(|tools| {
             if flag.load(std::sync::atomic::Ordering::Acquire) && tools.as_array().map(Vec::len) == Some(1) {
                 let more =
                     json!({ "name": "shout", "description": "Says it loudly", "inputSchema": { "type": "object" } });

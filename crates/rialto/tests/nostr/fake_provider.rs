@@ -6,6 +6,7 @@ use nostr::key::Keys;
 use nostr::nips::nip19::ToBech32 as _;
 use serde_json::{Value, json};
 
+use super::PATIENCE;
 use super::customer::{FEEDBACK, REQUEST, RESPONSE};
 use super::event::{Draft, Event, hex_key};
 use super::fake_relay::FakeRelay;
@@ -59,38 +60,36 @@ impl FakeProvider {
     /// Waits for the next request that runs something; lists are answered meanwhile.
     #[track_caller]
     pub(crate) fn execute_request(&mut self) -> Asked {
-        self.execute_request_with(|_| ())
+        self.attend(|_| ()).unwrap_or_else(|| panic!("nobody asked; the relay heard {:#?}", self.relay.heard()))
     }
 
-    /// The same, with a look at the list of tools before it is given out.
-    #[track_caller]
-    pub(crate) fn execute_request_with(&mut self, change: impl Fn(&mut Value)) -> Asked {
+    /// The same with a look at the list of tools before it is given out; ends when nobody asks any more.
+    pub(crate) fn attend(&mut self, change: impl Fn(&mut Value)) -> Option<Asked> {
         loop {
-            let asked = self.request();
+            let asked = self.request()?;
             change(&mut self.tools);
             let list = match asked.event.tag("c") {
                 "list-tools" => json!({ "tools": self.tools }),
                 "list-resources" => json!({ "resources": [] }),
                 "list-resource-templates" => json!({ "resourceTemplates": [] }),
                 "list-prompts" => json!({ "prompts": [] }),
-                _ => return asked,
+                _ => return Some(asked),
             };
             let response = self.response(&asked, &list);
             self.send(&asked, &response);
         }
     }
 
-    #[track_caller]
-    fn request(&mut self) -> Asked {
+    fn request(&mut self) -> Option<Asked> {
         let me = hex_key(&self.keys);
-        let event = self.relay.wait_for_event("a request", |event| {
+        let event = self.relay.event_within(PATIENCE, |event| {
             let fits = event.kind == sealed::WRAP || event.kind == REQUEST;
             let open = event.kind == REQUEST && event.tags("p").is_empty() && event.has_tag("c", "list-tools");
             fits && (open || event.has_tag("p", &me)) && !self.seen.contains(&event.id)
-        });
+        })?;
         self.seen.insert(event.id.clone());
         let sealed = event.kind == sealed::WRAP;
-        Asked { event: if sealed { sealed::open(&self.keys, &event).rumor } else { event }, sealed }
+        Some(Asked { event: if sealed { sealed::open(&self.keys, &event).rumor } else { event }, sealed })
     }
 
     /// The response to a request, with all its tags.

@@ -211,20 +211,30 @@ impl FakeRelay {
     /// Waits until what it knows fits.
     #[track_caller]
     fn wait<R>(&self, what: &str, patience: Duration, find: impl Fn(&State) -> Option<R>) -> R {
+        self.try_wait(patience, find).unwrap_or_else(|| {
+            let heard: Vec<String> = self.heard().iter().rev().take(30).map(|heard| heard.frame.to_string()).collect();
+            panic!("the relay never had {what}; it heard last, newest first: {heard:#?}")
+        })
+    }
+
+    fn try_wait<R>(&self, patience: Duration, find: impl Fn(&State) -> Option<R>) -> Option<R> {
         let deadline = Instant::now() + patience;
         let mut state = self.lock();
         loop {
             if let Some(found) = find(&state) {
-                return found;
+                return Some(found);
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                let heard: Vec<String> =
-                    state.heard.iter().rev().take(30).map(|heard| heard.frame.to_string()).collect();
-                panic!("the relay never had {what}; it heard last, newest first: {heard:#?}");
+                return None;
             }
             state = self.state.1.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// A published event, if there is one by then.
+    pub(crate) fn event_within(&self, patience: Duration, fits: impl Fn(&Event) -> bool) -> Option<Event> {
+        self.try_wait(patience, |state| published(&state.heard).map(|(_, event)| event).find(|event| fits(event)))
     }
 
     /// Waits for a published event, accepted or not.

@@ -1,0 +1,163 @@
+//! The customer's side when relays and providers fail: a call ends, and ends well where it can.
+
+use std::time::{Duration, Instant};
+
+use nostr::key::Keys;
+use nostr::nips::nip19::ToBech32 as _;
+use serde_json::json;
+
+use crate::nostr_side::event::hex_key;
+use crate::nostr_side::fake_provider::FakeProvider;
+use crate::nostr_side::fake_relay::{FakeRelay, Verdict};
+use crate::nostr_side::host::Host;
+use crate::nostr_side::process::Process;
+use crate::nostr_side::world::World;
+use crate::stage::runner::{Case, case};
+
+pub(crate) const CASES: &[Case] = &[
+    case!(a_call_outlives_its_connection),
+    case!(a_call_goes_through_the_relay_that_works),
+    case!(a_call_that_no_relay_takes_ends_with_the_reason),
+    case!(a_call_without_any_relay_ends),
+    case!(a_call_learns_that_its_provider_was_killed),
+    case!(a_host_goes_on_when_its_relay_and_its_provider_were_away),
+    case!(an_exit_code_tells_what_went_wrong),
+    case!(a_relay_that_delivers_everything_four_times_answers_once),
+];
+
+fn call(world: &World, npub: &str, relays: &[&FakeRelay], more: &[&str]) -> Process {
+    let urls: Vec<String> = relays.iter().map(|relay| relay.url()).collect();
+    let mut arguments = vec!["call", npub];
+    arguments.extend_from_slice(more);
+    urls.iter().for_each(|url| arguments.extend(["--relay", url.as_str()]));
+    world.rialto("customer", &arguments)
+}
+
+#[track_caller]
+fn ends_with(mut process: Process, text: &str) {
+    let status = process.end();
+    assert!(status.success(), "{status}\n{}", process.told());
+    assert!(process.output().contains(text), "{}", process.told());
+}
+
+fn a_call_outlives_its_connection() {
+    for plain in [&["say", "text=hello", "--plain"][..], &["say", "text=hello"]] {
+        let (relay, world) = (FakeRelay::start(), World::new());
+        let mut provider = FakeProvider::new(&relay);
+        let running = call(&world, &provider.npub(), &[&relay], plain);
+        let asked = provider.execute_request();
+        // The answer is stored while the customer is not connected.
+        relay.stop();
+        provider.say(&asked, "well");
+        relay.come_back();
+        ends_with(running, "well");
+    }
+}
+
+fn a_call_goes_through_the_relay_that_works() {
+    let (good, dead, deaf) = (FakeRelay::start(), FakeRelay::start(), FakeRelay::start());
+    dead.stop();
+    deaf.rules(|rules| rules.deaf = true);
+    let world = World::new();
+    let mut provider = FakeProvider::new(&good);
+    let begun = Instant::now();
+    let running = call(&world, &provider.npub(), &[&dead, &deaf, &good], &["say", "text=hello"]);
+    let asked = provider.execute_request();
+    provider.say(&asked, "well");
+    ends_with(running, "well");
+    assert!(begun.elapsed() < Duration::from_secs(20), "it took {:?}", begun.elapsed());
+}
+
+fn a_call_that_no_relay_takes_ends_with_the_reason() {
+    let (relay, world) = (FakeRelay::start(), World::new());
+    let provider = FakeProvider::new(&relay);
+    relay.judge(|event, _| match event.kind {
+        5910 | 1059 => Verdict::Refuse("blocked: not on this relay"),
+        _ => Verdict::Accept,
+    });
+    let mut running = call(&world, &provider.npub(), &[&relay], &["say", "text=hello", "--timeout-secs", "20"]);
+    assert!(!running.end().success(), "{}", running.told());
+    assert!(running.told().contains("not on this relay"), "{}", running.told());
+}
+
+fn a_call_without_any_relay_ends() {
+    let (relay, world) = (FakeRelay::start(), World::new());
+    let npub = Keys::generate().public_key().to_bech32().unwrap();
+    relay.stop();
+    let mut running = call(&world, &npub, &[&relay], &["say", "--timeout-secs", "5"]);
+    let status = running.end_within(Duration::from_secs(30));
+    assert_eq!(status.code(), Some(4), "{}", running.told());
+}
+
+fn a_call_learns_that_its_provider_was_killed() {
+    let (relay, world) = (FakeRelay::start(), World::new());
+    let mut provider = world.serve(&[&relay.url()], &[]);
+    let npub = provider.ready["npub"].as_str().unwrap().to_owned();
+    let mut running = call(&world, &npub, &[&relay], &["gate", "name=never", "tag=killed"]);
+    world.wait_for_effect("gate killed");
+    provider.process.kill();
+    let _again = world.serve(&[&relay.url()], &[]);
+    assert!(!running.end().success(), "{}", running.told());
+    assert!(running.told().contains("outcome_unknown"), "{}", running.told());
+    assert_eq!(world.times("gate killed"), 1);
+}
+
+fn a_host_goes_on_when_its_relay_and_its_provider_were_away() {
+    let (relay, world) = (FakeRelay::start(), World::new());
+    let mut provider = world.serve(&[&relay.url()], &[]);
+    let (npub, url) = (provider.ready["npub"].as_str().unwrap().to_owned(), relay.url());
+    let mut host = Host::start(&world, &[&npub, "--relay", &url, "--prefix", "never"]);
+    host.ask("tools/list", &json!({}));
+    let mut note = |text: &str| {
+        let answer = host.ask("tools/call", &json!({ "name": "note", "arguments": { "text": text, "tag": text } }));
+        assert_eq!(answer["content"][0]["text"], text, "{answer:#}");
+    };
+    note("first");
+    relay.stop();
+    relay.come_back();
+    note("second");
+    provider.process.stop();
+    provider = world.serve(&[&relay.url()], &[]);
+    note("third");
+    for tag in ["first", "second", "third"] {
+        assert_eq!(world.times(&format!("note {tag}")), 1);
+    }
+    assert_eq!(provider.ready["npub"], npub);
+}
+
+fn an_exit_code_tells_what_went_wrong() {
+    let (relay, world) = (FakeRelay::start(), World::new());
+    let provider = world.serve(&[&relay.url()], &[]);
+    let npub = provider.ready["npub"].as_str().unwrap();
+    let private = world.serve_command(
+        "private-provider",
+        &[&relay.url()],
+        &["--private", &hex_key(&Keys::generate())],
+        &[crate::nostr_side::world::RIALTO, "mcp", "example"],
+    );
+    let secret = private.ready["npub"].as_str().unwrap();
+    let expectations: [(&str, &[&str], i32); 5] = [
+        (npub, &["note", "text=hello"], 0),
+        (npub, &["sulk"], 5),
+        (npub, &["hang", "--timeout-secs", "1"], 7),
+        (npub, &["crash"], 4),
+        (secret, &["echo", "text=hello"], 3),
+    ];
+    for (service, arguments, code) in expectations {
+        let mut running = call(&world, service, &[&relay], arguments);
+        assert_eq!(running.end().code(), Some(code), "{arguments:?}: {}", running.told());
+    }
+}
+
+fn a_relay_that_delivers_everything_four_times_answers_once() {
+    let (relay, world) = (FakeRelay::start(), World::new());
+    relay.rules(|rules| rules.copies = 4);
+    let mut provider = FakeProvider::new(&relay);
+    let running = call(&world, &provider.npub(), &[&relay], &["say", "text=hello", "--json"]);
+    let asked = provider.execute_request();
+    provider.send(&asked, &provider.feedback(&asked, &["processing"]));
+    provider.say(&asked, "well");
+    let mut running = running;
+    assert!(running.end().success(), "{}", running.told());
+    assert_eq!(running.output().matches("well").count(), 1, "{}", running.told());
+}
