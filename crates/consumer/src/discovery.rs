@@ -33,6 +33,9 @@ const AT_ONCE: usize = 16;
 /// Lists of tools that others have asked for: the latest are enough.
 const MAX_OVERHEARD: usize = 200;
 
+/// Names and descriptions of tools.
+type Tools = Vec<(String, String)>;
+
 /// What to look for.
 #[derive(Debug, Clone, Default)]
 pub struct Search {
@@ -99,7 +102,7 @@ async fn everybody(customer: &Customer) -> Result<Vec<(PublicKey, Reply, Duratio
 }
 
 /// Lists of tools that others have asked for, and that relays still have: who gave them, when, and which tools.
-async fn overheard(customer: &Customer) -> Vec<(PublicKey, Timestamp, Vec<(String, String)>)> {
+async fn overheard(customer: &Customer) -> Vec<(PublicKey, Timestamp, Tools)> {
     let mut query = customer.0.pool.query(&[dvmcp::tool_lists_filter().limit(MAX_OVERHEARD)], PATIENCE);
     let mut lists = Vec::new();
     while let Some(event) = query.next().await {
@@ -166,7 +169,7 @@ fn sort(findings: &mut [Finding]) {
 fn merged(
     services: Vec<Service>,
     answers: Vec<(PublicKey, Reply, Duration)>,
-    lists: Vec<(PublicKey, Timestamp, Vec<(String, String)>)>,
+    lists: Vec<(PublicKey, Timestamp, Tools)>,
     now: Timestamp,
 ) -> Vec<Finding> {
     let mut found: HashMap<PublicKey, Finding> = HashMap::new();
