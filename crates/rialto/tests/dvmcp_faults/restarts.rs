@@ -160,14 +160,16 @@ fn a_second_provider_with_the_same_state_is_refused() {
     let relay = FakeRelay::start();
     let world = World::new();
     let provider = world.serve(&[&relay.url()], &["--name", "one"]);
-    // Two of them would each run every request.
+    // Two of them would each run every request, under whatever name.
     let program = std::env::current_exe().unwrap();
     let server = [program.to_str().unwrap(), crate::nostr_side::actor::ACTOR, world.path().to_str().unwrap()];
     let url = relay.url();
-    let mut second =
-        world.rialto("provider", &[&["serve", "--json", "--name", "one", "--relay", &url, "--"], &server[..]].concat());
-    let status = second.end();
-    assert!(!status.success(), "{}", second.told());
+    for name in ["one", "two"] {
+        let arguments = [&["serve", "--json", "--name", name, "--relay", &url, "--"], &server[..]].concat();
+        let mut second = world.rialto("provider", &arguments);
+        let status = second.end();
+        assert!(!status.success(), "{name}: {}", second.told());
+    }
     let customer = Customer::new(&relay.url(), &provider.pubkey);
     customer.call("note", &json!({ "tag": "once" }));
     assert_eq!(world.times("note once"), 1);
