@@ -244,13 +244,10 @@ fn words_of_a_stranger_cannot_command_the_terminal() {
     stage.relay.publish(&later.sign(&stage.provider.keys));
     let (npub, url) = (stage.provider.npub(), stage.relay.url());
     let world = &stage.world;
-    let mut shown = [
-        world.rialto("customer", &["find", "--no-check", "--relay", &url]),
-        world.rialto("customer", &["show", &npub, "--relay", &url]),
-    ];
     let mut provider = stage.provider;
     std::thread::spawn(move || provider.attend(|_| ()));
-    for process in &mut shown {
+    for arguments in [&["find", "--no-check"][..], &["show", &npub]] {
+        let mut process = world.rialto("customer", &[arguments, &["--relay", &url]].concat());
         process.end();
         let told = process.told();
         assert!(told.contains("say"), "{told}");
