@@ -4,11 +4,12 @@
 //! the answers of providers that do not name the customer.
 
 use crate::announcements::Announcements;
+use crate::catch_up::{self, Connections};
 use crate::error::{Complaint, Error};
 use crate::exchange::{Collection, Exchange, Privacy};
 use crate::ongoing::{Ongoing, Order};
 use crate::text;
-use nostr::prelude::{Event, EventId, Filter, Keys, Kind, PublicKey, RelayUrl, Timestamp, UnsignedEvent};
+use nostr::prelude::{Event, EventId, Filter, Keys, PublicKey, RelayUrl, Timestamp, UnsignedEvent};
 use rialto_relay::clock::{Clock, SystemClock};
 use rialto_relay::pool::{self, Arrival, Pool, Watch};
 use rialto_relay::publication::{Publication, Report};
@@ -240,10 +241,15 @@ impl Inner {
         seal::close(&self.keys, provider, request, self.clock.now()).map_err(|_| Error::Unsealed)
     }
 
-    fn take(&self, event: Event) {
+    /// Whether something sealed is open.
+    fn awaits_wraps(&self) -> bool {
+        self.open().values().any(Open::is_sealed)
+    }
+
+    pub(crate) fn take(&self, event: Event) {
         if seal::is_wrap(&event) {
             // Wraps of earlier days cost two decryptions each, and nobody waits for them.
-            if !self.open().values().any(Open::is_sealed) {
+            if !self.awaits_wraps() {
                 return;
             }
             let Ok(inner) = seal::open(&self.keys, &event) else { return };
@@ -337,8 +343,10 @@ impl Interests {
         let watch = |filter: Filter| Watch { filter, spread: SPREAD };
         let mut watches = vec![watch(dvmcp::customer_filter(me))];
         if self.wraps {
-            let filter = Filter::new().kind(Kind::GiftWrap).pubkey(me);
-            watches.push(Watch { filter, spread: Duration::from_secs(seal::SPREAD_SECS) });
+            // Only those that come from now on: the wraps of two days would be sent again at every start. What may have
+            // come while a relay was away is asked for when it is back.
+            let spread = Duration::from_secs(seal::SPREAD_SECS);
+            watches.push(Watch { filter: catch_up::wraps(me).limit(0), spread });
         }
         if !self.named.is_empty() {
             watches.push(watch(dvmcp::answers_filter(self.named.iter().copied())));
@@ -353,10 +361,18 @@ impl Interests {
 
 /// Hands out what the relays bring, until the customer is gone.
 async fn route(customer: Weak<Inner>, mut arrivals: mpsc::Receiver<Arrival>) {
+    let mut connections = Connections::default();
     while let Some(arrival) = arrivals.recv().await {
         let Some(customer) = customer.upgrade() else { return };
-        if let Arrival::Event { event, .. } = arrival {
-            customer.take(*event);
+        match arrival {
+            Arrival::Event { event, .. } => customer.take(*event),
+            Arrival::Subscribed { relay } => {
+                let is_new = connections.is_new(&relay, &customer.pool.status());
+                if is_new && customer.awaits_wraps() {
+                    tokio::spawn(catch_up::run(customer));
+                }
+            }
+            Arrival::Repeat { .. } => {}
         }
     }
 }

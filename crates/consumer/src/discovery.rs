@@ -98,8 +98,15 @@ async fn everybody(customer: &Customer) -> Result<Vec<(PublicKey, Reply, Duratio
     }
 }
 
-/// Lists of tools that others have asked for, and that relays still have: who gave them, when, and which tools.
-async fn overheard(customer: &Customer) -> Vec<(PublicKey, Timestamp, Vec<(String, String)>)> {
+/// A list of tools that a provider gave to somebody else.
+struct Overheard {
+    provider: PublicKey,
+    told: Timestamp,
+    tools: Vec<(String, String)>,
+}
+
+/// Lists of tools that others have asked for, and that relays still have.
+async fn overheard(customer: &Customer) -> Vec<Overheard> {
     let mut query = customer.0.pool.query(&[dvmcp::tool_lists_filter().limit(MAX_OVERHEARD)], PATIENCE);
     let mut lists = Vec::new();
     while let Some(event) = query.next().await {
@@ -109,7 +116,7 @@ async fn overheard(customer: &Customer) -> Vec<(PublicKey, Timestamp, Vec<(Strin
         let tools: Vec<_> =
             items.filter_map(|item| Item::read(item.to_string().as_bytes(), "name")).map(brief).collect();
         if !tools.is_empty() {
-            lists.push((event.pubkey, event.created_at, tools));
+            lists.push(Overheard { provider: event.pubkey, told: event.created_at, tools });
         }
     }
     lists
@@ -166,7 +173,7 @@ fn sort(findings: &mut [Finding]) {
 fn merged(
     services: Vec<Service>,
     answers: Vec<(PublicKey, Reply, Duration)>,
-    lists: Vec<(PublicKey, Timestamp, Vec<(String, String)>)>,
+    lists: Vec<Overheard>,
     now: Timestamp,
 ) -> Vec<Finding> {
     let mut found: HashMap<PublicKey, Finding> = HashMap::new();
@@ -176,7 +183,7 @@ fn merged(
             found.insert(service.provider, announced_finding(&service, now));
         }
     }
-    for (provider, told, tools) in lists {
+    for Overheard { provider, told, tools } in lists {
         let is_newer = |finding: &Finding| finding.announced.is_none() && finding.last_seen < told;
         if told <= now && found.get(&provider).is_none_or(is_newer) {
             found.insert(provider, Finding { tools, last_seen: told, ..unannounced(provider, now) });

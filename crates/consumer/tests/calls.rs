@@ -230,6 +230,29 @@ async fn silence_ends_a_call_and_signs_of_life_extend_it() {
 }
 
 #[tokio::test]
+async fn a_sealed_answer_that_came_while_the_relay_was_away_is_found() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options { store: Some(directory.path().join("events.jsonl")), ..Options::default() };
+    let relay = Relay::start(options.clone()).await.unwrap();
+    let address = relay.address();
+    let provider = Provider::start(&relay, vec![tool("echo", "")]).await;
+    let customer = customer(&[&relay]);
+    let remote = open(&customer, &provider, Sealing::WherePossible).await;
+    let call = echo(&remote);
+    let asked = provider.next().await;
+    relay.stop().await;
+    // The answer reaches the relay before the customer does.
+    let hidden = Relay::start(options.clone()).await.unwrap();
+    let reply = provider.writer().response(&asked.request.address, Outcome::Success, "{\"content\":[]}");
+    let wrap = seal::close(&provider.keys, &asked.request.address.customer, reply, Timestamp::now()).unwrap();
+    let other = Provider::start(&hidden, vec![]).await;
+    assert_eq!(soon(other.pool.publish(&wrap).finished()).await.accepted, 1);
+    hidden.stop().await;
+    let _relay = Relay::start(Options { listen: address, ..options }).await.unwrap();
+    assert_eq!(soon(call.finish()).await.unwrap().content, "{\"content\":[]}");
+}
+
+#[tokio::test]
 async fn a_relay_that_refuses_is_quoted_at_once() {
     let limits = Limits { min_pow_difficulty: 30, ..Limits::default() };
     let relay = Relay::start(Options { limits, ..Options::default() }).await.unwrap();

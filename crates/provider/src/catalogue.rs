@@ -9,7 +9,7 @@ use rialto_mcp::server::Service;
 use rialto_wire::dvmcp::Command;
 use rialto_wire::dvmcp::failure::{Code, Failure};
 use rialto_wire::dvmcp::request::Execution;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// No list is longer; a server that goes on for ever is not followed.
@@ -48,6 +48,16 @@ impl Catalogue {
         (catalogue, refused)
     }
 
+    /// Remembers the tools of servers that were there before and now offer nothing at all: those are down, and a call to
+    /// them should be told so, instead of that there is no such tool.
+    pub(crate) fn remember(&mut self, before: &Self) {
+        let current: HashSet<&str> = self.schemas.keys().map(|name| server_of(name)).collect();
+        let is_down = |name: &str| !current.contains(server_of(name));
+        let lost: Vec<_> = before.schemas.iter().filter(|(name, _)| is_down(name)).collect();
+        let lost: Vec<_> = lost.into_iter().map(|(name, schema)| (name.clone(), schema.clone())).collect();
+        self.schemas.extend(lost);
+    }
+
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.tools == other.tools
             && self.resources == other.resources
@@ -80,6 +90,11 @@ impl Catalogue {
             .check(&execution.value)
             .map_err(|misfit| Failure::new(Code::InvalidInput, misfit.message).at(misfit.pointer))
     }
+}
+
+/// The server's part of a tool's name; nothing if there is only one server.
+fn server_of(name: &str) -> &str {
+    name.split_once("__").map_or("", |(server, _)| server)
 }
 
 /// All items of one list, page by page; none if there is no such list.

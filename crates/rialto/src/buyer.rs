@@ -149,7 +149,9 @@ pub(crate) fn failure(error: &Error) -> Failure {
             }
         }
         Error::Failed(remote) => remote_failure(remote),
-        Error::TooLarge { .. } => Failure::usage(error.to_string()).code("too_large"),
+        Error::TooLarge { .. } => Failure::usage(error.to_string())
+            .code("too_large")
+            .hint("a sealed request holds less than an open one; --plain has more room, but everybody can read it"),
         Error::Store(error) => store_failure(error),
         other => Failure::unexpected("the request failed").cause(other.to_string()),
     }

@@ -95,7 +95,8 @@ impl<S: Service> Provider<S> {
         for words in refused {
             self.observer.warn(words.as_str());
         }
-        self.catalogue = catalogue;
+        let before = std::mem::replace(&mut self.catalogue, catalogue);
+        self.catalogue.remember(&before);
         self.announce();
     }
 

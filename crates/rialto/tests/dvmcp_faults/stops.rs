@@ -22,10 +22,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_record_with_a_torn_end_is_read),
     case!(the_key_is_for_its_owner_only_and_never_told),
     case!(a_server_that_cannot_be_started_is_explained),
-    case!(
-        a_server_that_keeps_dying_is_unavailable_at_once,
-        "defect: its tools become unknown_tool when it is left alone"
-    ),
+    case!(a_server_that_keeps_dying_is_unavailable_at_once),
 ];
 
 fn an_interrupt_is_a_clean_stop_too() {

@@ -20,10 +20,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_result_in_parts_is_put_together),
     case!(a_service_is_found_and_called_by_its_name),
     case!(a_service_without_an_announcement_is_found_by_asking_everybody),
-    case!(
-        a_service_is_found_through_its_answer_to_somebody_else,
-        "defect: find does not look at stored answers to open questions"
-    ),
+    case!(a_service_is_found_through_its_answer_to_somebody_else),
     case!(a_host_sees_the_tools_and_calls_them),
     case!(a_host_that_cancels_cancels_at_the_provider),
     case!(a_host_gets_the_progress_of_the_provider),

@@ -14,10 +14,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(the_request_of_the_specification_is_served_as_it_stands),
     case!(every_answer_names_the_request_a_relay_and_the_customer),
     case!(a_result_keeps_every_field_of_the_server),
-    case!(
-        the_time_is_added_to_metadata_of_the_server,
-        "defect: a result that has metadata of its own gets no processing_time"
-    ),
+    case!(the_time_is_added_to_metadata_of_the_server),
     case!(a_result_says_how_long_it_took_and_that_it_is_no_error),
     case!(a_tool_that_fails_keeps_its_answer),
     case!(parameters_are_understood_as_arguments),
