@@ -33,6 +33,9 @@ const AT_ONCE: usize = 16;
 /// Lists of tools that others have asked for: the latest are enough.
 const MAX_OVERHEARD: usize = 200;
 
+/// Names and descriptions of tools.
+type Tools = Vec<(String, String)>;
+
 /// What to look for.
 #[derive(Debug, Clone, Default)]
 pub struct Search {
@@ -102,7 +105,7 @@ async fn everybody(customer: &Customer) -> Result<Vec<(PublicKey, Reply, Duratio
 struct Overheard {
     provider: PublicKey,
     told: Timestamp,
-    tools: Vec<(String, String)>,
+    tools: Tools,
 }
 
 /// Lists of tools that others have asked for, and that relays still have.
