@@ -26,6 +26,8 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_host_of_a_service_that_is_away_is_answered),
     case!(arguments_that_are_too_long_to_be_sealed_end_the_call_with_a_reason),
     case!(several_calls_at_once_of_one_customer_all_end_well),
+    case!(a_call_goes_over_our_relay_with_authentication),
+    case!(a_service_with_its_own_relay_is_called_by_its_profile_alone),
     case!(a_relay_that_delivers_everything_four_times_answers_once),
 ];
 
@@ -207,6 +209,27 @@ fn arguments_that_are_too_long_to_be_sealed_end_the_call_with_a_reason() {
         // Served, or refused with words; but not left to time out.
         assert!([Some(5), Some(2)].contains(&status.code()), "{size}: {status}\n{}", running.told());
     }
+}
+
+fn a_call_goes_over_our_relay_with_authentication() {
+    let world = World::new();
+    let relay = world.rialto("relay", &["relay", "--listen", "127.0.0.1:0", "--require-auth", "--json"]);
+    let url = relay.json_line("url")["url"].as_str().unwrap().to_owned();
+    let provider = world.serve(&[&url], &[]);
+    let npub = provider.ready["npub"].as_str().unwrap();
+    for plain in [&["--plain"][..], &[]] {
+        let fixed = ["call", npub, "note", "text=inside", "--relay", &url];
+        ends_with(world.rialto("customer", &[&fixed[..], plain].concat()), "inside");
+    }
+}
+
+fn a_service_with_its_own_relay_is_called_by_its_profile_alone() {
+    let world = World::new();
+    let provider = world.serve(&[], &["--listen", "127.0.0.1:0", "--name", "home"]);
+    let profile = provider.ready["nprofile"].as_str().unwrap();
+    // Where it is stands in the profile.
+    ends_with(world.rialto("customer", &["call", profile, "note", "text=at home"]), "at home");
+    assert_eq!(world.effects(), ["note"]);
 }
 
 fn a_relay_that_delivers_everything_four_times_answers_once() {
