@@ -48,6 +48,9 @@ fn content_that_is_no_json_object_is_an_invalid_request() {
         "\"just a string\"",
         "{'name':'note'}",
         "{\"name\":\"note\",\"parameters\":{\"text\":\"\u{1}\"}}",
+        "{\"name\":\"note\",\"parameters\":{\"text\":\"\\ud800\"}}",
+        "\u{feff}{\"name\":\"note\",\"parameters\":{}}",
+        "{\"name\":\"note\",\"parameters\":{\"text\":NaN}}",
     ];
     for text in texts {
         assert_eq!(code(&scene, "execute-tool", &json!(text)), "invalid_request", "{text}");

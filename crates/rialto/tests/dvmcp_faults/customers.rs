@@ -22,6 +22,12 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_call_learns_that_its_provider_was_killed),
     case!(a_host_goes_on_when_its_relay_and_its_provider_were_away),
     case!(an_exit_code_tells_what_went_wrong),
+    case!(several_commands_at_once_in_a_new_home_make_one_key, "defect: all but the first fail with `File exists`"),
+    case!(a_host_of_a_service_that_is_away_is_answered),
+    case!(arguments_that_are_too_long_to_be_sealed_end_the_call_with_a_reason),
+    case!(several_calls_at_once_of_one_customer_all_end_well),
+    case!(a_call_goes_over_our_relay_with_authentication),
+    case!(a_service_with_its_own_relay_is_called_by_its_profile_alone),
     case!(a_relay_that_delivers_everything_four_times_answers_once),
 ];
 
@@ -147,6 +153,83 @@ fn an_exit_code_tells_what_went_wrong() {
         let mut running = call(&world, service, &[&relay], arguments);
         assert_eq!(running.end().code(), Some(code), "{arguments:?}: {}", running.told());
     }
+}
+
+fn several_commands_at_once_in_a_new_home_make_one_key() {
+    let (relay, world) = (FakeRelay::start(), World::new());
+    let url = relay.url();
+    // As an MCP host does that is started for the first time with several services in its configuration.
+    let started: Vec<Process> =
+        (0..6).map(|_| world.rialto("customer", &["find", "--no-check", "--relay", &url, "--json"])).collect();
+    for mut process in started {
+        assert!(process.end().success(), "{}", process.told());
+    }
+}
+
+fn several_calls_at_once_of_one_customer_all_end_well() {
+    let (relay, world) = (FakeRelay::start(), World::new());
+    let provider = world.serve(&[&relay.url()], &[]);
+    let npub = provider.ready["npub"].as_str().unwrap();
+    ends_with(call(&world, npub, &[&relay], &["note", "text=first"]), "first");
+    let running: Vec<(String, Process)> = (0..8)
+        .map(|number| {
+            let text = format!("text=number {number}");
+            (format!("number {number}"), call(&world, npub, &[&relay], &["note", &text]))
+        })
+        .collect();
+    for (text, process) in running {
+        ends_with(process, &text);
+    }
+    // What they all wrote down can still be read.
+    ends_with(world.rialto("customer", &["pins", "--json"]), "note");
+    ends_with(call(&world, npub, &[&relay], &["note", "text=last"]), "last");
+}
+
+fn a_host_of_a_service_that_is_away_is_answered() {
+    let (relay, world) = (FakeRelay::start(), World::new());
+    let (npub, url) = (Keys::generate().public_key().to_bech32().unwrap(), relay.url());
+    let begun = Instant::now();
+    let mut host = Host::start(&world, &[&npub, "--relay", &url]);
+    let list = host.request("tools/list", &json!({}));
+    let answer = host.answer(list);
+    assert!(answer["error"].is_object() || answer["result"]["tools"].as_array().is_some_and(Vec::is_empty), "{answer}");
+    assert!(begun.elapsed() < Duration::from_secs(30), "it took {:?}", begun.elapsed());
+    host.process.close_input();
+    host.process.end();
+}
+
+fn arguments_that_are_too_long_to_be_sealed_end_the_call_with_a_reason() {
+    let (relay, world) = (FakeRelay::start(), World::new());
+    let provider = world.serve(&[&relay.url()], &[]);
+    let npub = provider.ready["npub"].as_str().unwrap();
+    for size in [20_000, 40_000, 100_000] {
+        let arguments = json!({ "text": "x".repeat(size), "tag": "long" }).to_string();
+        let mut running = call(&world, npub, &[&relay], &["sulk", "--args", &arguments, "--timeout-secs", "20"]);
+        let status = running.end();
+        // Served, or refused with words; but not left to time out.
+        assert!([Some(5), Some(2)].contains(&status.code()), "{size}: {status}\n{}", running.told());
+    }
+}
+
+fn a_call_goes_over_our_relay_with_authentication() {
+    let world = World::new();
+    let relay = world.rialto("relay", &["relay", "--listen", "127.0.0.1:0", "--require-auth", "--json"]);
+    let url = relay.json_line("url")["url"].as_str().unwrap().to_owned();
+    let provider = world.serve(&[&url], &[]);
+    let npub = provider.ready["npub"].as_str().unwrap();
+    for plain in [&["--plain"][..], &[]] {
+        let fixed = ["call", npub, "note", "text=inside", "--relay", &url];
+        ends_with(world.rialto("customer", &[&fixed[..], plain].concat()), "inside");
+    }
+}
+
+fn a_service_with_its_own_relay_is_called_by_its_profile_alone() {
+    let world = World::new();
+    let provider = world.serve(&[], &["--listen", "127.0.0.1:0", "--name", "home"]);
+    let profile = provider.ready["nprofile"].as_str().unwrap();
+    // Where it is stands in the profile.
+    ends_with(world.rialto("customer", &["call", profile, "note", "text=at home"]), "at home");
+    assert_eq!(world.effects(), ["note"]);
 }
 
 fn a_relay_that_delivers_everything_four_times_answers_once() {

@@ -1,13 +1,17 @@
 //! Ten thousand deliveries of a hundred requests: over five relays, in many wraps, in any order, before and after the
 //! provider is killed.
 
+use std::time::Duration;
+
 use serde_json::json;
 
+use crate::nostr_side::PATIENCE;
 use crate::nostr_side::customer::Customer;
 use crate::nostr_side::event::Event;
 use crate::nostr_side::fake_relay::FakeRelay;
+use crate::nostr_side::log::until;
 use crate::nostr_side::random::Random;
-use crate::nostr_side::sealed::{self, SEAL};
+use crate::nostr_side::sealed::{self, SEAL, WRAP};
 use crate::nostr_side::world::World;
 use crate::stage::runner::{Case, case};
 
@@ -108,24 +112,28 @@ fn a_repeat_ten_seconds_later_gets_the_same_answer() {
     let world = World::new();
     let provider = world.serve(&[&relay.url()], &["--rate-per-key", "0"]);
     let customer = Customer::new(&relay.url(), &provider.pubkey);
-    let event = customer
-        .draft("execute-tool", &json!({ "name": "note", "parameters": { "tag": "repeat" } }))
-        .sign(&customer.keys);
-    relay.publish(&event);
-    let first = customer.answers(&event.id).response().clone();
+    let call = |tag: &str| customer.draft("execute-tool", &json!({ "name": "note", "parameters": { "tag": tag } }));
+    let plain = call("plain").sign(&customer.keys);
+    relay.publish(&plain);
+    let first = customer.answers(&plain.id).response().clone();
+    let draft = call("sealed");
+    let sealed = customer.post_sealed(&draft);
+    let first_sealed = customer.answers(&sealed).response().clone();
     let sent = || relay.published().iter().filter(|answer| answer.id == first.id).count();
-    let before = sent();
+    let me = customer.pubkey();
+    let sent_sealed = || relay.published().iter().filter(|wrap| wrap.kind == WRAP && wrap.has_tag("p", &me)).count();
+    let before = (sent(), sent_sealed());
     // Repeats at once get nothing, repeats later get what was said before.
-    crate::nostr_side::log::until("the answer is sent again", crate::nostr_side::PATIENCE, || {
-        relay.inject("5910", &event.json());
-        std::thread::sleep(std::time::Duration::from_millis(200));
-        sent() > before
+    until("both answers are sent again", PATIENCE, || {
+        relay.inject("5910", &plain.json());
+        customer.post_sealed(&draft);
+        std::thread::sleep(Duration::from_millis(200));
+        sent() > before.0 && sent_sealed() > before.1
     });
-    assert_eq!(world.effects(), ["note repeat"]);
-    let other: Vec<Event> = relay
-        .published()
-        .into_iter()
-        .filter(|answer| answer.kind == 6910 && answer.has_tag("e", &event.id) && answer.id != first.id)
-        .collect();
-    assert_eq!(other, [], "a repeat has the very same answer");
+    assert_eq!((world.times("note plain"), world.times("note sealed")), (1, 1));
+    let is_other = |answer: &Event| answer.kind == 6910 && answer.has_tag("e", &plain.id) && answer.id != first.id;
+    assert!(!relay.published().iter().any(is_other), "a repeat has the very same answer");
+    let again = customer.so_far(&sealed);
+    assert!(again.responses().iter().all(|answer| **answer == first_sealed), "{again:#?}");
+    assert!(again.0.iter().all(|received| received.sealed));
 }

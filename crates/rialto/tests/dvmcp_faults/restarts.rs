@@ -1,5 +1,8 @@
 //! Providers that are killed, and what they know when they are back.
 
+use std::time::Duration;
+
+use nostr::key::Keys;
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -7,6 +10,7 @@ use crate::nostr_side::PATIENCE;
 use crate::nostr_side::customer::Customer;
 use crate::nostr_side::fake_relay::FakeRelay;
 use crate::nostr_side::log::until;
+use crate::nostr_side::random::Random;
 use crate::nostr_side::world::World;
 use crate::stage::runner::{Case, case};
 use crate::stage::{is_alive, kill};
@@ -15,6 +19,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_call_that_ran_when_the_provider_was_killed_has_an_unknown_outcome),
     case!(a_sealed_call_that_ran_when_the_provider_was_killed_is_answered_sealed),
     case!(a_request_that_came_while_the_provider_was_down_is_served),
+    case!(a_backlog_of_three_hundred_requests_is_served),
     case!(a_finished_call_is_not_run_again_after_a_restart),
     case!(a_call_that_runs_at_a_clean_stop_is_answered),
     case!(an_answer_that_reached_no_relay_before_the_end_is_sent_after_the_restart),
@@ -74,6 +79,32 @@ fn a_request_that_came_while_the_provider_was_down_is_served() {
     assert_eq!(customer.answers(&plain).text(), "noted");
     assert_eq!(customer.answers(&sealed).text(), "noted");
     assert_eq!((world.times("note plain"), world.times("note sealed")), (1, 1));
+}
+
+fn a_backlog_of_three_hundred_requests_is_served() {
+    const CUSTOMERS: usize = 15;
+    const EACH: usize = 20;
+    let relay = FakeRelay::start();
+    let world = World::new();
+    let mut provider = world.serve(&[&relay.url()], &[]);
+    let customer = Customer::new(&relay.url(), &provider.pubkey);
+    provider.process.stop();
+    let mut ids = Vec::new();
+    for _ in 0..CUSTOMERS {
+        let keys = Keys::generate();
+        for _ in 0..EACH {
+            let call = json!({ "name": "note", "parameters": { "tag": ids.len().to_string() } });
+            let event = customer.draft("execute-tool", &call).sign(&keys);
+            relay.publish(&event);
+            ids.push(event.id);
+        }
+    }
+    let _again = world.serve(&[&relay.url()], &[]);
+    for (number, id) in ids.iter().enumerate() {
+        let answer = customer.wait(id, &format!("answer {number}"), |event| event.kind == 6910);
+        assert_eq!(answer.body()["isError"], false, "{number}: {}", answer.content);
+    }
+    assert_eq!(world.effects().len(), ids.len());
 }
 
 fn a_finished_call_is_not_run_again_after_a_restart() {
@@ -160,14 +191,16 @@ fn a_second_provider_with_the_same_state_is_refused() {
     let relay = FakeRelay::start();
     let world = World::new();
     let provider = world.serve(&[&relay.url()], &["--name", "one"]);
-    // Two of them would each run every request.
+    // Two of them would each run every request, under whatever name.
     let program = std::env::current_exe().unwrap();
     let server = [program.to_str().unwrap(), crate::nostr_side::actor::ACTOR, world.path().to_str().unwrap()];
     let url = relay.url();
-    let mut second =
-        world.rialto("provider", &[&["serve", "--json", "--name", "one", "--relay", &url, "--"], &server[..]].concat());
-    let status = second.end();
-    assert!(!status.success(), "{}", second.told());
+    for name in ["one", "two"] {
+        let arguments = [&["serve", "--json", "--name", name, "--relay", &url, "--"], &server[..]].concat();
+        let mut second = world.rialto("provider", &arguments);
+        let status = second.end();
+        assert!(!status.success(), "{name}: {}", second.told());
+    }
     let customer = Customer::new(&relay.url(), &provider.pubkey);
     customer.call("note", &json!({ "tag": "once" }));
     assert_eq!(world.times("note once"), 1);
@@ -181,12 +214,16 @@ fn twenty_kills_at_any_time_run_nothing_twice() {
     let mut provider = world.serve(&[&relay.url()], &["--rate-per-key", "0"]);
     let customer = Customer::new(&relay.url(), &provider.pubkey);
     let mut ids = Vec::new();
+    let mut random = Random::new(20);
     for round in 0..KILLS {
         for number in 0..EACH {
             let call = json!({ "name": "note", "parameters": { "tag": format!("{round}.{number}") } });
             ids.push(customer.post(&customer.draft("execute-tool", &call)));
         }
-        // How far it gets differs from round to round: not at all, begun, or answered.
+        // How far it gets differs from round to round: anywhere, begun, or answered.
+        if round % 3 == 0 {
+            std::thread::sleep(Duration::from_micros(random.next() % 20_000));
+        }
         if round % 3 == 1 {
             world.wait_for_effect(&format!("note {round}.0"));
         }

@@ -25,6 +25,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_service_of_the_same_name_by_another_key_is_not_called),
     case!(an_older_announcement_does_not_make_a_call_public),
     case!(a_changed_tool_is_not_called_unseen),
+    case!(words_of_a_stranger_cannot_command_the_terminal),
 ];
 
 struct Stage {
@@ -230,6 +231,30 @@ fn an_older_announcement_does_not_make_a_call_public() {
     ends_with(&mut second, "two");
     let plain = stage.relay.published().into_iter().filter(|event| event.kind == 5910).count();
     assert_eq!(plain, 0, "something was sent in the open");
+}
+
+fn words_of_a_stranger_cannot_command_the_terminal() {
+    let mut stage = Stage::new();
+    let nasty = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{202e}gnihton\u{200b}\u{9b}31m\r\n    fake line";
+    stage.provider.tools[0]["description"] = json!(nasty);
+    stage.provider.tools[0]["title"] = json!(nasty);
+    let content = json!({ "name": format!("sayer{nasty}"), "about": nasty, "tools": stage.provider.tools });
+    let later =
+        stage.provider.announcement().with_content(&content.to_string()).at(crate::nostr_side::event::now() + 2);
+    stage.relay.publish(&later.sign(&stage.provider.keys));
+    let (npub, url) = (stage.provider.npub(), stage.relay.url());
+    let world = &stage.world;
+    let mut provider = stage.provider;
+    std::thread::spawn(move || provider.attend(|_| ()));
+    for arguments in [&["find", "--no-check"][..], &["show", &npub]] {
+        let mut process = world.rialto("customer", &[arguments, &["--relay", &url]].concat());
+        process.end();
+        let told = process.told();
+        assert!(told.contains("say"), "{told}");
+        let bad = ['\u{1b}', '\u{7}', '\u{9b}', '\u{202e}', '\u{200b}', '\r'];
+        let found: Vec<char> = bad.into_iter().filter(|&bad| told.contains(bad)).collect();
+        assert!(found.is_empty(), "{found:?} in {told:?}");
+    }
 }
 
 fn a_changed_tool_is_not_called_unseen() {

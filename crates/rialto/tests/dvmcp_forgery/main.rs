@@ -12,10 +12,11 @@ mod answers;
 mod floods;
 mod frames;
 mod seals;
+mod strangers;
 
 fn main() {
     nostr_side::actor::play_if_asked();
-    let together = [seals::CASES, answers::CASES, frames::CASES];
+    let together = [seals::CASES, answers::CASES, frames::CASES, strangers::CASES];
     // It needs all of the machine.
     let alone = [floods::CASES];
     stage::runner::main(&together, &alone);

@@ -22,6 +22,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_clean_stop_withdraws_the_announcement),
     case!(a_service_that_stays_is_not_withdrawn),
     case!(an_announcement_follows_the_tools_at_run_time),
+    case!(of_many_changes_in_one_second_the_last_stays_announced),
     case!(three_hundred_tools_fit_into_one_announcement),
     case!(a_service_is_announced_once_at_the_start),
     case!(a_private_service_is_not_announced),
@@ -171,6 +172,16 @@ fn an_announcement_follows_the_tools_at_run_time() {
     assert!(names(&second.body()["tools"]).contains(&"sprout".to_owned()));
     assert!(names(&scene.customer.ask("list-tools", &json!("")).body()["tools"]).contains(&"sprout".to_owned()));
     assert_eq!(scene.customer.call("sprout", &json!({})).text(), "this is sprout");
+}
+
+fn of_many_changes_in_one_second_the_last_stays_announced() {
+    let scene = Scene::new(&["--name", "weather", "--rate-per-key", "0"]);
+    for number in 0..6 {
+        scene.customer.call("grow", &json!({ "name": format!("sprout_{number}") }));
+    }
+    // Relays keep the event with the later second; of two in the same second, any.
+    until("the last tool is announced", PATIENCE, || announcement(&scene).has_tag("t", "sprout_5"));
+    assert!(!announcement(&scene).has_tag("t", "sprout_4"));
 }
 
 fn three_hundred_tools_fit_into_one_announcement() {

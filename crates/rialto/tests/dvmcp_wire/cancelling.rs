@@ -8,6 +8,7 @@ use crate::stage::runner::{Case, case};
 pub(crate) const CASES: &[Case] = &[
     case!(a_running_call_is_cancelled_up_to_the_server),
     case!(a_finished_call_is_not_cancelled),
+    case!(a_waiting_call_is_cancelled_and_never_runs),
     case!(nobody_cancels_the_call_of_another),
     case!(an_unknown_call_is_not_cancelled),
     case!(a_sealed_call_is_cancelled_by_a_sealed_request),
@@ -41,6 +42,22 @@ fn a_finished_call_is_not_cancelled() {
     let cancel = customer.post(&customer.draft("cancel-execution", &json!("")).tag(&["e", &id]));
     assert_eq!(customer.answers(&cancel).body()["cancelled"], false);
     assert_eq!(customer.so_far(&id).0.len(), 3, "nothing is added to an answer that was given");
+}
+
+fn a_waiting_call_is_cancelled_and_never_runs() {
+    let scene = Scene::new(&["--max-running", "1"]);
+    let customer = &scene.customer;
+    let first = customer.post(&customer.draft("execute-tool", &gate()));
+    scene.world.wait_for_effect(GATE);
+    let call = json!({ "name": "note", "parameters": { "tag": "waiting" } });
+    let waiting = customer.post(&customer.draft("execute-tool", &call));
+    let cancel = customer.post(&customer.draft("cancel-execution", &json!("")).tag(&["e", &waiting]));
+    assert_eq!(customer.answers(&cancel).body()["cancelled"], true);
+    assert_eq!(customer.answers(&waiting).error(), "cancelled");
+    scene.world.open_gate("never");
+    assert_eq!(customer.answers(&first).text(), "through");
+    customer.call("note", &json!({}));
+    assert_eq!(scene.world.times("note waiting"), 0);
 }
 
 fn nobody_cancels_the_call_of_another() {

@@ -23,7 +23,9 @@ pub(crate) const CASES: &[Case] = &[
     case!(progress_is_reported_when_asked_for),
     case!(progress_is_not_reported_unasked),
     case!(a_timeout_of_the_customer_is_kept),
+    case!(progress_does_not_extend_the_timeout_of_the_customer),
     case!(the_limit_of_the_provider_wins),
+    case!(a_request_to_several_providers_is_served_by_each),
     case!(calls_of_one_customer_run_side_by_side),
     case!(requests_of_others_are_not_mixed_up),
 ];
@@ -173,6 +175,26 @@ fn a_timeout_of_the_customer_is_kept() {
     assert!(begun.elapsed() >= Duration::from_millis(700), "too early");
     // The next call does not suffer from it.
     assert_eq!(scene.customer.call("note", &json!({ "text": "on" })).text(), "on");
+}
+
+fn progress_does_not_extend_the_timeout_of_the_customer() {
+    let scene = Scene::new(&[]);
+    let begun = Instant::now();
+    let request = json!({
+        "name": "steps", "parameters": { "count": 150, "ms": 100 }, "timeout": 1500, "metadata": { "progress": true }
+    });
+    assert_eq!(scene.customer.ask("execute-tool", &request).error(), "timeout");
+    let took = begun.elapsed();
+    assert!(took >= Duration::from_millis(1500) && took < Duration::from_secs(8), "{took:?}");
+}
+
+fn a_request_to_several_providers_is_served_by_each() {
+    let scene = Scene::new(&[]);
+    let call = json!({ "name": "note", "parameters": { "text": "both" } });
+    let draft = scene.customer.draft("execute-tool", &call).without("p");
+    let draft = draft.tag(&["p", &"ab".repeat(32)]).tag(&["p", &scene.provider.pubkey]);
+    let id = scene.customer.post(&draft);
+    assert_eq!(scene.customer.answers(&id).text(), "both");
 }
 
 fn the_limit_of_the_provider_wins() {

@@ -17,6 +17,10 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_list_without_an_addressee_is_answered),
     case!(open_lists_are_found_by_their_command),
     case!(nothing_but_lists_of_tools_is_answered_without_an_addressee),
+    case!(
+        open_jobs_are_run_only_where_they_are_wanted,
+        "defect: with --open-jobs nothing is subscribed to but list-tools"
+    ),
     case!(a_list_request_may_have_an_object_as_content),
     case!(a_long_list_comes_in_pages),
     case!(an_unknown_cursor_is_an_error),
@@ -102,6 +106,18 @@ fn nothing_but_lists_of_tools_is_answered_without_an_addressee() {
         assert_eq!(customer.so_far(&id).0.len(), 0, "{:#?}", customer.so_far(&id));
     }
     assert_eq!(scene.world.times("note open"), 0);
+}
+
+fn open_jobs_are_run_only_where_they_are_wanted() {
+    let scene = Scene::new(&["--open-jobs"]);
+    let call = json!({ "name": "note", "parameters": { "text": "for anyone" } });
+    let id = scene.customer.post(&scene.customer.draft("execute-tool", &call).without("p"));
+    assert_eq!(scene.customer.answers(&id).text(), "for anyone");
+    let other = scene.customer.draft("execute-tool", &call).without("p").tag(&["p", &"ab".repeat(32)]);
+    let other = scene.customer.post(&other);
+    scene.customer.barrier();
+    assert_eq!(scene.customer.so_far(&other).0.len(), 0, "what names another is still not ours");
+    assert_eq!(scene.world.times("note"), 1);
 }
 
 fn a_list_request_may_have_an_object_as_content() {

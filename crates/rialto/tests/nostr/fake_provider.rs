@@ -17,6 +17,8 @@ pub(crate) struct FakeProvider {
     relay: FakeRelay,
     /// What it offers.
     pub(crate) tools: Value,
+    /// Leaves out the tags that the specification does not have.
+    pub(crate) bare: bool,
     seen: BTreeSet<String>,
 }
 
@@ -36,7 +38,13 @@ pub(crate) fn one_tool() -> Value {
 impl FakeProvider {
     /// A provider with one tool, announced on this relay.
     pub(crate) fn new(relay: &FakeRelay) -> Self {
-        let provider = Self { keys: Keys::generate(), relay: relay.clone(), tools: one_tool(), seen: BTreeSet::new() };
+        let provider = Self {
+            keys: Keys::generate(),
+            relay: relay.clone(),
+            tools: one_tool(),
+            bare: false,
+            seen: BTreeSet::new(),
+        };
         relay.publish(&provider.announcement().sign(&provider.keys));
         provider
     }
@@ -95,6 +103,9 @@ impl FakeProvider {
     /// The response to a request, with all its tags.
     pub(crate) fn response(&self, asked: &Asked, body: &Value) -> Draft {
         let command = format!("{}-response", asked.event.tag("c"));
+        if self.bare {
+            return Draft::new(RESPONSE, body.to_string()).tag(&["c", &command]).tag(&["e", &asked.event.id]);
+        }
         Draft::new(RESPONSE, body.to_string())
             .tag(&["c", &command])
             .tag(&["e", &asked.event.id, &self.relay.url()])

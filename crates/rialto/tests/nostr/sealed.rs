@@ -22,10 +22,10 @@ pub(crate) fn seal(sealer: &Keys, to: &str, kind: u32, text: &str) -> Event {
     Draft::new(kind, encrypt(sealer, to, text)).at(now() - 3600).sign(sealer)
 }
 
-/// A gift wrap with a key of its own around any text.
+/// A gift wrap with a key of its own around any text; as old as NIP-59 allows, since others choose such times at random.
 pub(crate) fn wrap(to: &str, text: &str) -> Event {
     let once = Keys::generate();
-    Draft::new(WRAP, encrypt(&once, to, text)).tag(&["p", to]).at(now() - 7200).sign(&once)
+    Draft::new(WRAP, encrypt(&once, to, text)).tag(&["p", to]).at(now() - 2 * 86_400 + 60).sign(&once)
 }
 
 /// The draft by this author, sealed and wrapped as it should be, with the event inside.
