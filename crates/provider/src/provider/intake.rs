@@ -144,7 +144,10 @@ impl<S: Service> Provider<S> {
         if task != Task::Queue {
             return;
         }
-        if !self.gauge.may_wait(self.queue.len()) {
+        let customer = ticket.address.customer;
+        let is_same = |id: &&EventId| self.jobs.get(id).is_some_and(|job| job.ticket.address.customer == customer);
+        let waiting = self.queue.iter().filter(is_same).count();
+        if !self.gauge.may_wait(self.queue.len(), waiting) {
             let failure = Failure::new(Code::Busy, "too many requests are waiting; try again in ten seconds");
             return self.complain(&ticket, &failure);
         }
