@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 /// No list is longer; a server that goes on for ever is not followed.
 const MAX_ITEMS: usize = 20_000;
+const MAX_PAGES: usize = 1_000;
 
 /// The four lists: complete definitions, as JSON texts.
 #[derive(Debug, Default, Clone)]
@@ -101,7 +102,7 @@ fn server_of(name: &str) -> &str {
 async fn list<S: Service>(local: &Local<S>, kind: Kind) -> Vec<Vec<u8>> {
     let mut items = Vec::new();
     let mut params = b"{}".to_vec();
-    while items.len() < MAX_ITEMS {
+    for _ in 0..MAX_PAGES {
         let answer = local.request(kind.method(), &params).await;
         let result = match &answer {
             Answer::Result(result) => result.as_slice(),
@@ -111,9 +112,8 @@ async fn list<S: Service>(local: &Local<S>, kind: Kind) -> Vec<Vec<u8>> {
         let array = json::get(result, kind.key()).unwrap_or(b"[]");
         let places = json::elements(array).unwrap_or_default();
         items.extend(places.into_iter().map(|place| array[place].to_vec()).filter(|item| item.first() == Some(&b'{')));
-        let Some(cursor) = json::get(result, "nextCursor").filter(|cursor| cursor.first() == Some(&b'"')) else {
-            break;
-        };
+        let cursor = json::get(result, "nextCursor").filter(|cursor| cursor.first() == Some(&b'"'));
+        let Some(cursor) = cursor.filter(|_| items.len() < MAX_ITEMS) else { break };
         params = [b"{\"cursor\":".as_slice(), cursor, b"}"].concat();
     }
     items

@@ -50,6 +50,8 @@ pub(crate) struct Outbox {
     /// Nothing is sent before.
     pause: Option<Instant>,
     pauses: u32,
+    /// How many of those that wait first were refused since the pause began: they keep their order.
+    returned: usize,
     /// Events are refused at once before, with these words.
     shunned: Option<(Instant, String)>,
     /// Times in a row that the relay said it does not want us.
@@ -69,6 +71,7 @@ impl Outbox {
             bytes: 0,
             pause: None,
             pauses: 0,
+            returned: 0,
             shunned: None,
             rebuffs: 0,
             is_closed: false,
@@ -163,10 +166,16 @@ impl Outbox {
                 self.end(&entry, Verdict::Refused(message.to_owned()));
             }
             Reaction::SlowDown => {
-                let wait = self.backoff.jittered((PAUSE * 2u32.pow(self.pauses.min(6))).min(MAX_PAUSE));
-                self.pauses += 1;
-                self.pause = Some(now + wait);
-                self.ready.push_front(entry);
+                // All that was on its way is refused as well: that is still one refusal.
+                if self.pause.is_none() {
+                    let wait = self.backoff.jittered((PAUSE * 2u32.pow(self.pauses.min(6))).min(MAX_PAUSE));
+                    self.pauses += 1;
+                    self.pause = Some(now + wait);
+                    self.returned = 0;
+                }
+                let place = self.returned.min(self.ready.len());
+                self.ready.insert(place, entry);
+                self.returned += 1;
             }
             Reaction::Again => self.again(entry, now),
             Reaction::Authenticate if entry.authenticated => {
@@ -412,6 +421,22 @@ mod tests {
         outbox.push(all[2].clone(), now);
         assert!(all.iter().all(|one| matches!(verdict(one), Some(Verdict::GaveUp(_)))));
         assert_eq!((outbox.len(), outbox.bytes), (0, 0));
+    }
+
+    #[test]
+    fn a_burst_that_is_refused_is_one_refusal_and_keeps_its_order() {
+        let (keys, now) = (Keys::generate(), Instant::now());
+        let mut outbox = Outbox::new(URL.into());
+        let all: Vec<_> = (0..20).map(|number| publication(&keys, &number.to_string(), now)).collect();
+        all.iter().for_each(|publication| outbox.push(publication.clone(), now));
+        (0..15).for_each(|_| drop(outbox.next(now, &Limits::default()).unwrap()));
+        for publication in &all[..15] {
+            outbox.answered(&publication.id, react(false, "rate-limited: x"), "", now);
+        }
+        let later = now + Duration::from_secs(2);
+        outbox.tick(later);
+        let order: Vec<_> = std::iter::from_fn(|| outbox.next(later, &Limits::default())).map(|one| one.id).collect();
+        assert_eq!(order, all.iter().map(|one| one.id).collect::<Vec<_>>());
     }
 
     #[test]

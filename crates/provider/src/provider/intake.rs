@@ -64,7 +64,7 @@ impl<S: Service> Provider<S> {
             }
             Check::Refuse(failure) => {
                 if sealed || request::is_addressed(&event) {
-                    self.fail_unrecorded(&ticket, &failure);
+                    self.refuse(&ticket, &failure);
                 }
                 return;
             }
@@ -156,12 +156,16 @@ impl<S: Service> Provider<S> {
         self.fill_places();
     }
 
-    /// Refuses a request, at most now and then. Who was told no may try again with another one, so that this one must not run
-    /// any more; but the answer is not kept: a flood must not fill the disk.
+    /// Refuses a request, at most now and then.
     fn complain(&mut self, ticket: &Ticket, failure: &Failure) {
-        if !self.gauge.may_complain(&ticket.address.customer, ticket.came) {
-            return;
+        if self.gauge.may_complain(&ticket.address.customer, ticket.came) {
+            self.refuse(ticket, failure);
         }
+    }
+
+    /// Who was told no may try again with another request, so that this one must not run any more; but the answer is not kept:
+    /// a flood must not fill the disk.
+    fn refuse(&mut self, ticket: &Ticket, failure: &Failure) {
         if let Err(error) = self.record.finish(&ticket.address.request, &[], self.now()) {
             self.observer.warn(format!("cannot write the record: {error}"));
         }
