@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::nostr_side::client::Client;
-use crate::nostr_side::customer::Answers;
+use crate::nostr_side::customer::{Answers, Customer};
 use crate::nostr_side::event::Event;
+use crate::nostr_side::fake_relay::FakeRelay;
 use crate::nostr_side::log::Log;
 use crate::nostr_side::scene::Scene;
+use crate::nostr_side::world::World;
 use crate::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
@@ -23,6 +25,7 @@ pub(crate) const CASES: &[Case] = &[
     ),
     case!(a_list_request_may_have_an_object_as_content),
     case!(a_long_list_comes_in_pages),
+    case!(a_long_list_comes_sealed_in_smaller_pages),
     case!(an_unknown_cursor_is_an_error),
     case!(resources_templates_and_prompts_are_listed),
 ];
@@ -127,11 +130,11 @@ fn a_list_request_may_have_an_object_as_content() {
     }
 }
 
-fn a_long_list_comes_in_pages() {
-    let scene = Scene::with_actor(&[], &["many=300", "words=90"]);
+/// Reads all pages and checks that nothing is missing.
+fn read_pages(ask: impl Fn(&Value) -> Answers) {
     let (mut names, mut pages, mut cursor) = (Vec::new(), 0, json!(""));
     loop {
-        let answers = list(&scene, "list-tools", &cursor);
+        let answers = ask(&cursor);
         assert!(answers.response().json().len() <= 64 * 1024, "{} bytes", answers.response().json().len());
         let body = answers.body();
         for tool in body["tools"].as_array().unwrap() {
@@ -150,6 +153,21 @@ fn a_long_list_comes_in_pages() {
     assert_eq!(distinct.len(), names.len(), "no tool twice");
     assert_eq!(names.iter().filter(|name| name.starts_with("many_")).count(), 300);
     assert!(names.contains(&"strict".to_owned()));
+}
+
+fn a_long_list_comes_in_pages() {
+    let scene = Scene::with_actor(&[], &["many=300", "words=90"]);
+    read_pages(|cursor| list(&scene, "list-tools", cursor));
+}
+
+fn a_long_list_comes_sealed_in_smaller_pages() {
+    let relay = FakeRelay::start();
+    let world = World::new();
+    let provider = world.serve_actor(&[&relay.url()], &["--rate-per-key", "0"], &["many=300", "words=90"]);
+    let customer = Customer::new(&relay.url(), &provider.pubkey);
+    read_pages(|cursor| customer.ask_sealed("list-tools", cursor));
+    let longest = relay.published().iter().map(|event| event.json().len()).max().unwrap();
+    assert!(longest <= 64 * 1024, "{longest} bytes in one event");
 }
 
 fn an_unknown_cursor_is_an_error() {
