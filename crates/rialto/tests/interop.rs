@@ -22,9 +22,11 @@ use serde_json::{Value, json};
 
 const RIALTO: &str = env!("CARGO_BIN_EXE_rialto");
 
-/// Our gateway in front of one server, adding nothing to its names.
+/// Our gateway in front of one server, adding nothing to its names. On a busy machine an SDK takes longer to start than a
+/// host would wait.
 fn gateway(server: &[String]) -> Vec<String> {
-    [words(&[RIALTO, "gateway", "--stdio", "--prefix", "never", "--"]), server.to_vec()].concat()
+    [words(&[RIALTO, "gateway", "--stdio", "--startup-grace-ms", "30000", "--prefix", "never", "--"]), server.to_vec()]
+        .concat()
 }
 
 /// A client must see the same through the gateway as directly.
@@ -134,7 +136,8 @@ fn inspector_uses_two_servers_behind_one_gateway() {
     let config = json!({ "mcpServers": { "alpha": entry(Server::Python), "beta": entry(Server::Rust) } });
     let file = run::scratch("two-servers.json");
     std::fs::write(&file, config.to_string()).expect("the configuration can be written");
-    let gateway = words(&[RIALTO, "gateway", "--stdio", "--config", &file.to_string_lossy()]);
+    let gateway =
+        words(&[RIALTO, "gateway", "--stdio", "--startup-grace-ms", "30000", "--config", &file.to_string_lossy()]);
     for era in ERAS {
         let list = inspect(&peers, "two-servers", era, &["tools/list", "--strict"], &gateway);
         let names = tool_names(&list);
