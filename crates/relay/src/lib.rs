@@ -1,1 +1,20 @@
-//! Nostr relays.
+//! Nostr relays: a pool of connections behind one verifying gate, sealed events, and an embedded relay.
+//!
+//! [`pool::Pool`] is where to start. It knows nothing of what the events mean.
+
+mod backoff;
+pub mod clock;
+mod connection;
+pub mod embedded;
+mod frame;
+pub mod gate;
+pub mod http;
+pub mod information;
+mod outbox;
+pub mod pool;
+pub mod publication;
+pub mod seal;
+pub mod sign;
+pub mod socket;
+pub mod status;
+pub mod verdict;

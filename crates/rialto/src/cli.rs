@@ -6,7 +6,7 @@ use std::ffi::OsString;
 
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use crate::commands::{completions, config, demo, gateway, guard, man, mcp, paths};
+use crate::commands::{completions, config, demo, gateway, guard, man, mcp, paths, relay};
 use crate::environment;
 use crate::exit::Exit;
 use crate::talk::Format;
@@ -55,6 +55,7 @@ pub(crate) enum Color {
 pub(crate) enum Command {
     Gateway(gateway::Arguments),
     Mcp(mcp::Arguments),
+    Relay(relay::Arguments),
     Demo(demo::Arguments),
     Config(config::Arguments),
     Paths(paths::Arguments),

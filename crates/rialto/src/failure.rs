@@ -49,6 +49,11 @@ impl Failure {
         self
     }
 
+    #[cfg(test)]
+    pub(crate) fn code_word(&self) -> &'static str {
+        self.code
+    }
+
     /// Adds one cause to the end of the chain.
     pub(crate) fn cause(mut self, cause: impl Into<String>) -> Self {
         self.causes.push(cause.into());

@@ -8,8 +8,10 @@ mod environment;
 mod example;
 mod exit;
 mod failure;
+mod identity;
 mod output;
 mod paths;
+mod relays;
 mod suggest;
 mod talk;
 

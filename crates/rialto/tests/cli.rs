@@ -25,10 +25,11 @@ use std::path::Path;
 use support::{Run, World, repository};
 
 /// Every command that a user sees, with its parents.
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "gateway",
     "mcp",
     "mcp example",
+    "relay",
     "demo",
     "config",
     "config show",

@@ -1,1 +1,5 @@
-//! How MCP travels in Nostr events.
+//! How MCP travels in Nostr events. Pure mappings: no sockets, no clock, no randomness. One module per protocol; the only
+//! place that knows event kinds and tags.
+
+pub mod dvmcp;
+pub mod strict;

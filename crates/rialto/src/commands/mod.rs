@@ -9,6 +9,7 @@ pub(crate) mod man;
 pub(crate) mod mcp;
 mod overview;
 pub(crate) mod paths;
+pub(crate) mod relay;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -24,6 +25,7 @@ pub(crate) fn run(command: Option<Command>, environment: &Environment, talk: &Ta
         None => overview::run(talk),
         Some(Command::Gateway(arguments)) => gateway::run(arguments, environment, talk),
         Some(Command::Mcp(arguments)) => mcp::run(&arguments),
+        Some(Command::Relay(arguments)) => relay::run(arguments, talk),
         Some(Command::Demo(_)) => demo::run(talk),
         Some(Command::Config(arguments)) => config::run(arguments, environment, talk),
         Some(Command::Paths(_)) => paths::run(environment, talk),

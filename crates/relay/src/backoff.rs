@@ -1,0 +1,70 @@
+//! How long to wait before the next try: quickly at first, patiently later, and never in step with others.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::Duration;
+
+/// A relay that restarts is back within seconds, and so are we.
+const FIRST: Duration = Duration::from_millis(100);
+const SOON: Duration = Duration::from_secs(2);
+/// After a minute of quick tries a relay is taken for gone.
+const QUICK_TRIES: u32 = 30;
+const LATE: Duration = Duration::from_secs(30);
+
+/// Successive waiting times for one relay.
+#[derive(Debug)]
+pub(crate) struct Backoff {
+    tries: u32,
+    noise: u64,
+}
+
+impl Backoff {
+    pub(crate) fn new() -> Self {
+        // Differs between processes and relays; more is not asked of it.
+        Self { tries: 0, noise: RandomState::new().build_hasher().finish() | 1 }
+    }
+
+    pub(crate) fn reset(&mut self) {
+        self.tries = 0;
+    }
+
+    pub(crate) fn tries(&self) -> u32 {
+        self.tries
+    }
+
+    /// The next waiting time, between three and five quarters of its nominal length.
+    pub(crate) fn next(&mut self) -> Duration {
+        let nominal = match self.tries {
+            tries @ 0..8 => (FIRST * 2u32.pow(tries)).min(SOON),
+            tries if tries < QUICK_TRIES => SOON,
+            tries => (SOON * 2u32.pow((tries - QUICK_TRIES + 1).min(8))).min(LATE),
+        };
+        self.tries = self.tries.saturating_add(1);
+        self.jittered(nominal)
+    }
+
+    /// Spreads a duration by a quarter to both sides.
+    pub(crate) fn jittered(&mut self, nominal: Duration) -> Duration {
+        self.noise ^= self.noise << 13;
+        self.noise ^= self.noise >> 7;
+        self.noise ^= self.noise << 17;
+        let share = 0.75 + (self.noise % 1024) as f64 / 2048.0;
+        nominal.mul_f64(share)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Backoff;
+    use std::time::Duration;
+
+    #[test]
+    fn begins_quickly_and_ends_patiently() {
+        let mut backoff = Backoff::new();
+        let waits: Vec<Duration> = (0..60).map(|_| backoff.next()).collect();
+        assert!(waits[0] <= Duration::from_millis(125), "{:?}", waits[0]);
+        assert!(waits[..30].iter().all(|wait| *wait <= Duration::from_millis(2500)), "{waits:?}");
+        assert!(waits[50..].iter().all(|wait| *wait >= Duration::from_secs(22) && *wait < Duration::from_secs(38)));
+        backoff.reset();
+        assert!(backoff.next() <= Duration::from_millis(125));
+    }
+}

@@ -1,0 +1,340 @@
+//! Several relays as one: what any of them brings arrives once, what is published goes to all of them.
+//!
+//! Each relay has a task of its own ([`connection`](crate::connection)) and an outbox; a relay that is slow or gone holds up
+//! nobody else. Arrivals go through one bounded channel: when nobody takes them, reading stops. Publishing never waits.
+
+use crate::clock::{Clock, SystemClock};
+use crate::connection;
+use crate::gate::Gate;
+use crate::information::Limits;
+use crate::outbox::Outbox;
+use crate::publication::Publication;
+use crate::socket::{Dial, Network};
+use crate::status::{Counts, State, Status};
+use nostr::prelude::{Event, EventId, Filter, Keys, RelayUrl, Timestamp};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::Instant;
+
+/// How long a relay is given to take an event.
+const GIVE_UP: Duration = Duration::from_secs(600);
+
+/// How many relays should have an event before it counts as published.
+const QUORUM: usize = 2;
+
+/// How many arrivals may wait before reading stops.
+const INBOX: usize = 1024;
+
+/// Events that one relay may bring in answer to one query.
+const MAX_FOUND: usize = 5_000;
+
+/// What a pool needs to know.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Who we say we are when a relay wants to know (NIP-42); nobody if absent.
+    pub keys: Option<Keys>,
+    pub give_up: Duration,
+    pub quorum: usize,
+    pub dial: Arc<dyn Dial>,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { keys: None, give_up: GIVE_UP, quorum: QUORUM, dial: Arc::new(Network), clock: Arc::new(SystemClock) }
+    }
+}
+
+/// What to hear of. `filter` has no `since`: it follows from when we were last connected.
+#[derive(Debug, Clone)]
+pub struct Watch {
+    pub filter: Filter,
+    /// How much older than its arrival an event may be.
+    pub spread: Duration,
+}
+
+/// Something that a relay brought.
+#[derive(Debug)]
+pub enum Arrival {
+    /// An event that has passed the gate, for the first time.
+    Event { event: Box<Event>, relay: Arc<str> },
+    /// An event that came before, sent again after what was stored: somebody published it again.
+    Repeat { id: EventId, relay: Arc<str> },
+    /// A relay has taken our subscription and sent what it had stored.
+    Subscribed { relay: Arc<str> },
+}
+
+/// A handle; clones are the same pool. The connections end with the last one.
+#[derive(Debug, Clone)]
+pub struct Pool(Arc<Handle>);
+
+#[derive(Debug)]
+struct Handle {
+    shared: Arc<Shared>,
+    stop: watch::Sender<bool>,
+}
+
+/// What all connections share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    pub(crate) gate: Gate,
+    pub(crate) inbox: mpsc::Sender<Arrival>,
+    watches: Mutex<Vec<Watch>>,
+    relays: Mutex<Vec<Arc<Relay>>>,
+    /// Counts changes of any relay's state.
+    changes: watch::Sender<u64>,
+    /// Connections that have not ended.
+    alive: Notify,
+    queries: AtomicU64,
+    pub(crate) started: Timestamp,
+}
+
+/// One relay: what its connection and the pool both touch.
+#[derive(Debug)]
+pub(crate) struct Relay {
+    pub(crate) url: RelayUrl,
+    pub(crate) name: Arc<str>,
+    pub(crate) outbox: Mutex<Outbox>,
+    /// Something is to be sent.
+    pub(crate) wake: Notify,
+    pub(crate) queries: Mutex<HashMap<String, Open>>,
+    pub(crate) status: Mutex<Status>,
+    /// Grows with each change of the subscription.
+    pub(crate) version: AtomicU64,
+}
+
+/// A query as one relay sees it.
+#[derive(Debug)]
+pub(crate) struct Open {
+    pub(crate) filters: Vec<Filter>,
+    pub(crate) is_sent: bool,
+    pub(crate) found: mpsc::UnboundedSender<Event>,
+    pub(crate) count: usize,
+}
+
+impl Open {
+    /// Takes an event; says whether more are welcome.
+    pub(crate) fn take(&mut self, event: Event) -> bool {
+        self.count += 1;
+        self.found.send(event).is_ok() && self.count < MAX_FOUND
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Pool {
+    /// Begins to connect to all relays. What they bring arrives at the receiver.
+    pub fn start(relays: &[RelayUrl], watches: Vec<Watch>, options: Options) -> (Self, mpsc::Receiver<Arrival>) {
+        let (inbox, arrivals) = mpsc::channel(INBOX);
+        let started = options.clock.now();
+        let shared = Arc::new(Shared {
+            options,
+            gate: Gate::default(),
+            inbox,
+            watches: Mutex::new(watches),
+            relays: Mutex::default(),
+            changes: watch::Sender::new(0),
+            alive: Notify::new(),
+            queries: AtomicU64::new(0),
+            started,
+        });
+        let pool = Self(Arc::new(Handle { shared, stop: watch::Sender::new(false) }));
+        for url in relays {
+            pool.add(url);
+        }
+        (pool, arrivals)
+    }
+
+    /// Adds a relay, unless it is there already.
+    pub fn add(&self, url: &RelayUrl) {
+        let shared = &self.0.shared;
+        let name: Arc<str> = url.as_str_without_trailing_slash().into();
+        let mut relays = lock(&shared.relays);
+        if relays.iter().any(|relay| relay.name == name) {
+            return;
+        }
+        let status = Status {
+            url: name.clone(),
+            state: State::Connecting,
+            latency: None,
+            limits: None,
+            counts: Counts::default(),
+            complaint: None,
+            waiting: 0,
+        };
+        let relay = Arc::new(Relay {
+            url: url.clone(),
+            name: name.clone(),
+            outbox: Mutex::new(Outbox::new(name)),
+            wake: Notify::new(),
+            queries: Mutex::default(),
+            status: Mutex::new(status),
+            version: AtomicU64::new(0),
+        });
+        relays.push(relay.clone());
+        let (task_shared, stop) = (shared.clone(), self.0.stop.subscribe());
+        tokio::spawn(async move {
+            connection::live(&relay, &task_shared, stop).await;
+            task_shared.alive.notify_waiters();
+        });
+    }
+
+    fn relays(&self) -> Vec<Arc<Relay>> {
+        lock(&self.0.shared.relays).clone()
+    }
+
+    /// The relays, as they were given.
+    pub fn urls(&self) -> Vec<RelayUrl> {
+        lock(&self.0.shared.relays).iter().map(|relay| relay.url.clone()).collect()
+    }
+
+    /// Replaces what we want to hear of.
+    pub fn watch(&self, watches: Vec<Watch>) {
+        *lock(&self.0.shared.watches) = watches;
+        for relay in self.relays() {
+            relay.version.fetch_add(1, Ordering::Relaxed);
+            relay.wake.notify_one();
+        }
+    }
+
+    /// Publishes to all relays.
+    pub fn publish(&self, event: &Event) -> Arc<Publication> {
+        self.publish_to(event, |_| true)
+    }
+
+    /// Publishes to those relays that `chosen` names.
+    pub fn publish_to(&self, event: &Event, chosen: impl Fn(&str) -> bool) -> Arc<Publication> {
+        let now = Instant::now();
+        let options = &self.0.shared.options;
+        let relays: Vec<Arc<Relay>> = self.relays().into_iter().filter(|relay| chosen(&relay.name)).collect();
+        let names = relays.iter().map(|relay| relay.name.clone()).collect();
+        let publication = Arc::new(Publication::new(event, names, options.quorum, now + options.give_up));
+        for relay in relays {
+            lock(&relay.outbox).push(publication.clone(), now);
+            relay.wake.notify_one();
+        }
+        publication
+    }
+
+    /// Asks all relays for stored events. Those that do not answer before `end` are not waited for.
+    pub fn query(&self, filters: &[Filter], patience: Duration) -> Query {
+        let number = self.0.shared.queries.fetch_add(1, Ordering::Relaxed);
+        let name = format!("q{number}");
+        let (found, events) = mpsc::unbounded_channel();
+        let relays = self.relays();
+        for relay in &relays {
+            // A relay that is known to be away is not waited for.
+            if matches!(lock(&relay.status).state, State::Down { tries, .. } if tries > 1) {
+                continue;
+            }
+            let open = Open { filters: filters.to_vec(), is_sent: false, found: found.clone(), count: 0 };
+            lock(&relay.queries).insert(name.clone(), open);
+            relay.wake.notify_one();
+        }
+        Query { name, relays, events, seen: HashSet::new(), end: Instant::now() + patience }
+    }
+
+    pub fn status(&self) -> Vec<Status> {
+        let status = |relay: &Arc<Relay>| {
+            let waiting = lock(&relay.outbox).len();
+            Status { waiting, ..lock(&relay.status).clone() }
+        };
+        self.relays().iter().map(status).collect()
+    }
+
+    /// The longest message that every relay takes, as far as they have said.
+    pub fn message_limit(&self) -> Option<usize> {
+        let limit = |limits: Limits| limits.message.into_iter().chain(limits.content).min();
+        self.relays().iter().filter_map(|relay| limit(lock(&relay.status).limits?)).min()
+    }
+
+    /// Waits until `enough` says so of the relays' states; `false` if that does not come in time.
+    pub async fn wait(&self, patience: Duration, enough: impl Fn(&[Status]) -> bool) -> bool {
+        let mut changes = self.0.shared.changes.subscribe();
+        let waiting = async {
+            while !enough(&self.status()) {
+                if changes.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::time::timeout(patience, waiting).await.is_ok()
+    }
+
+    /// Sends what waits, as long as `patience` allows, and ends all connections.
+    pub async fn stop(&self, patience: Duration) {
+        let is_empty = |statuses: &[Status]| {
+            statuses.iter().all(|status| status.waiting == 0 || matches!(status.state, State::Down { .. }))
+        };
+        let end = Instant::now() + patience;
+        // Outboxes do not tell when they empty; nothing else is waited for here, so looking again is fine.
+        while !is_empty(&self.status()) && Instant::now() < end {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        self.0.stop.send_replace(true);
+        let gone = async {
+            while self.0.stop.receiver_count() > 0 {
+                self.0.shared.alive.notified().await;
+            }
+        };
+        let _ = tokio::time::timeout(Duration::from_secs(1), gone).await;
+    }
+}
+
+impl Shared {
+    pub(crate) fn changed(&self) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    /// The filters to subscribe with, for events from `since` on.
+    pub(crate) fn filters(&self, since: Timestamp) -> Vec<Filter> {
+        let watches = lock(&self.watches);
+        let back = |watch: &Watch| Timestamp::from(since.as_secs().saturating_sub(watch.spread.as_secs()));
+        watches.iter().map(|watch| watch.filter.clone().since(back(watch))).collect()
+    }
+}
+
+/// Stored events, as they are found. Each comes once, whichever relay has it.
+#[derive(Debug)]
+pub struct Query {
+    name: String,
+    relays: Vec<Arc<Relay>>,
+    events: mpsc::UnboundedReceiver<Event>,
+    seen: HashSet<EventId>,
+    end: Instant,
+}
+
+impl Query {
+    /// The next one; `None` when all relays have answered or time is up.
+    pub async fn next(&mut self) -> Option<Event> {
+        loop {
+            let event = tokio::time::timeout_at(self.end, self.events.recv()).await.ok()??;
+            if self.seen.insert(event.id) {
+                return Some(event);
+            }
+        }
+    }
+
+    pub async fn all(mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        while let Some(event) = self.next().await {
+            events.push(event);
+        }
+        events
+    }
+}
+
+impl Drop for Query {
+    fn drop(&mut self) {
+        for relay in &self.relays {
+            // Without its query, a relay that still sends is told to stop.
+            lock(&relay.queries).remove(&self.name);
+        }
+    }
+}

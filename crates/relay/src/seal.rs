@@ -1,0 +1,134 @@
+//! Sealed events (NIP-59): an unsigned event inside a seal by its author, inside a wrap by nobody.
+//!
+//! Unwrapping is the second half of the verifying gate: the wrap has passed it already, the seal passes it here. The id of
+//! the inner event is computed, not believed, so that one request in many wraps is still one request.
+
+use crate::sign::sign;
+use nostr::nips::nip44;
+use nostr::prelude::{Event, Keys, Kind, PublicKey, Tag, Timestamp, UnsignedEvent};
+
+/// How far back a wrap may be dated. Both ends must look this far back for what is new.
+pub const SPREAD_SECS: u64 = 2 * 24 * 60 * 60;
+
+/// Why a wrap could not be opened. Nobody is told more: it would help whoever tries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unopened {
+    #[error("not a wrap for us, or not readable")]
+    Unreadable,
+    #[error("the seal is forged")]
+    Forged,
+    #[error("the seal's author is not the author of what is inside")]
+    Mismatch,
+    #[error("there is no random source")]
+    Random,
+}
+
+/// Whether an event is a wrap.
+pub fn is_wrap(event: &Event) -> bool {
+    event.kind == Kind::GiftWrap
+}
+
+/// Opens a wrap that has passed the gate. The event that is returned has its true id and author.
+pub fn open(keys: &Keys, wrap: &Event) -> Result<UnsignedEvent, Unopened> {
+    if wrap.kind != Kind::GiftWrap {
+        return Err(Unopened::Unreadable);
+    }
+    let secret = keys.secret_key();
+    let seal = nip44::decrypt(secret, &wrap.pubkey, &wrap.content).map_err(|_| Unopened::Unreadable)?;
+    let seal = Event::from_json(&seal).map_err(|_| Unopened::Unreadable)?;
+    if seal.kind != Kind::Seal || seal.verify().is_err() {
+        return Err(Unopened::Forged);
+    }
+    let inner = nip44::decrypt(secret, &seal.pubkey, &seal.content).map_err(|_| Unopened::Unreadable)?;
+    let mut inner = UnsignedEvent::from_json(&inner).map_err(|_| Unopened::Unreadable)?;
+    if inner.pubkey != seal.pubkey {
+        return Err(Unopened::Mismatch);
+    }
+    inner.id = Some(inner.compute_id());
+    Ok(inner)
+}
+
+/// Seals an event by `keys` for `receiver`. `now` and the noise in it keep the true time of sending to ourselves.
+pub fn close(keys: &Keys, receiver: &PublicKey, mut inner: UnsignedEvent, now: Timestamp) -> Result<Event, Unopened> {
+    inner.pubkey = keys.public_key();
+    inner.id = Some(inner.compute_id());
+    let encrypt = |keys: &Keys, text: String| {
+        nip44::encrypt(keys.secret_key(), receiver, text, nip44::Version::V2).map_err(|_| Unopened::Random)
+    };
+    let wrapper = Keys::generate();
+    let content = encrypt(keys, inner.as_json())?;
+    let seal = UnsignedEvent::new(keys.public_key(), earlier(now), Kind::Seal, [], content);
+    let content = encrypt(&wrapper, sign(keys, seal).as_json())?;
+    let tags = [Tag::public_key(*receiver)];
+    Ok(sign(&wrapper, UnsignedEvent::new(wrapper.public_key(), earlier(now), Kind::GiftWrap, tags, content)))
+}
+
+/// A random moment in the two days before. Taken from a fresh key, which is as random as anything we have.
+fn earlier(now: Timestamp) -> Timestamp {
+    let mut noise = [0u8; 8];
+    noise.copy_from_slice(&Keys::generate().public_key().as_bytes()[..8]);
+    // Not quite two days, so that slow relays and clocks stay within what receivers look back for.
+    let seconds = u64::from_le_bytes(noise) % (SPREAD_SECS - 3600);
+    Timestamp::from(now.as_secs().saturating_sub(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SPREAD_SECS, Unopened, close, open};
+    use crate::sign::sign;
+    use nostr::nips::nip44;
+    use nostr::nips::nip59::UnwrappedGift;
+    use nostr::prelude::{Keys, Kind, Tag, Timestamp, UnsignedEvent};
+
+    fn inner(author: &Keys) -> UnsignedEvent {
+        UnsignedEvent::new(author.public_key(), Timestamp::from(1000), Kind::from(5910), [], "secret")
+    }
+
+    #[test]
+    fn what_is_closed_can_be_opened_by_its_receiver_alone() {
+        let (sender, receiver, stranger) = (Keys::generate(), Keys::generate(), Keys::generate());
+        let now = Timestamp::now();
+        let wrap = close(&sender, &receiver.public_key(), inner(&sender), now).unwrap();
+        wrap.verify().unwrap();
+        assert_ne!(wrap.pubkey, sender.public_key());
+        assert!(wrap.created_at <= now && wrap.created_at.as_secs() > now.as_secs() - SPREAD_SECS);
+        let opened = open(&receiver, &wrap).unwrap();
+        assert_eq!((opened.pubkey, opened.content.as_str()), (sender.public_key(), "secret"));
+        assert_eq!(open(&stranger, &wrap).unwrap_err(), Unopened::Unreadable);
+        // Another implementation opens it as well.
+        assert_eq!(UnwrappedGift::from_gift_wrap(&receiver, &wrap).unwrap().sender, sender.public_key());
+    }
+
+    #[test]
+    fn a_seal_vouches_for_its_own_author_only() {
+        let (victim, attacker, receiver) = (Keys::generate(), Keys::generate(), Keys::generate());
+        let to = receiver.public_key();
+        let encrypt =
+            |keys: &Keys, text: &str| nip44::encrypt(keys.secret_key(), &to, text, nip44::Version::V2).unwrap();
+        let seal = |kind: Kind, inner: &UnsignedEvent| {
+            let content = encrypt(&attacker, &inner.as_json());
+            sign(&attacker, UnsignedEvent::new(attacker.public_key(), Timestamp::from(1), kind, [], content)).as_json()
+        };
+        let wrap = |seal: &str| {
+            let unsigned = UnsignedEvent::new(
+                to,
+                Timestamp::from(1),
+                Kind::GiftWrap,
+                [Tag::public_key(to)],
+                encrypt(&attacker, seal),
+            );
+            sign(&attacker, unsigned)
+        };
+        assert_eq!(open(&receiver, &wrap(&seal(Kind::Seal, &inner(&victim)))).unwrap_err(), Unopened::Mismatch);
+        assert_eq!(open(&receiver, &wrap(&seal(Kind::TextNote, &inner(&attacker)))).unwrap_err(), Unopened::Forged);
+        let forged =
+            seal(Kind::Seal, &inner(&attacker)).replace(&attacker.public_key().to_hex(), &victim.public_key().to_hex());
+        assert_eq!(open(&receiver, &wrap(&forged)).unwrap_err(), Unopened::Forged);
+        let mut lying = inner(&attacker);
+        let true_id = lying.compute_id();
+        lying.id = Some(nostr::prelude::EventId::from_byte_array([0; 32]));
+        if let Ok(opened) = open(&receiver, &wrap(&seal(Kind::Seal, &lying))) {
+            assert_eq!(opened.id, Some(true_id), "a claimed id is not believed");
+        }
+    }
+}

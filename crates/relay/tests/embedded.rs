@@ -1,0 +1,8 @@
+//! The embedded relay as clients meet it: real sockets on the loopback, one module for each concern.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should panic")]
+
+#[path = "embedded/basics.rs"]
+mod basics;
+#[path = "embedded/peer.rs"]
+mod peer;

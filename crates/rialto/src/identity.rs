@@ -1,0 +1,153 @@
+//! The keys that we sign with: one file each, made when first needed, readable by their owner alone.
+//!
+//! Selling and buying have different keys, so that nobody can tell by the key that they are the same person.
+
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use nostr::nips::nip19::ToBech32;
+use nostr::prelude::Keys;
+
+use crate::environment::Environment;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::paths::Directories;
+
+/// No key file is longer.
+const MAX_FILE: u64 = 4096;
+
+/// Which key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Signs announcements and answers.
+    Provider,
+    /// Signs requests.
+    Customer,
+}
+
+impl Role {
+    fn file(self) -> &'static str {
+        match self {
+            Role::Provider => "key",
+            Role::Customer => "customer-key",
+        }
+    }
+}
+
+/// A key and where it lives.
+#[derive(Debug)]
+pub(crate) struct Identity {
+    pub(crate) keys: Keys,
+    pub(crate) path: PathBuf,
+    /// It was made just now.
+    pub(crate) is_new: bool,
+}
+
+/// The directory of what must be kept; made if it is not there.
+pub(crate) fn data_directory(environment: &Environment) -> Result<PathBuf, Failure> {
+    let directories = Directories::find(environment).ok_or_else(|| {
+        Failure::config("there is no home directory to keep keys in").hint("set HOME or XDG_DATA_HOME")
+    })?;
+    let unmade = |error: &std::io::Error| {
+        Failure::unexpected(format!("cannot make `{}`", directories.data.display())).because(error)
+    };
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&directories.data).map_err(|error| unmade(&error))?;
+    Ok(directories.data)
+}
+
+/// Reads the key of this role, or the one in `file`; makes one if there is none.
+pub(crate) fn load(role: Role, file: Option<&Path>, environment: &Environment) -> Result<Identity, Failure> {
+    let path = match file {
+        Some(file) => file.to_owned(),
+        None => data_directory(environment)?.join(role.file()),
+    };
+    match read(&path)? {
+        Some(keys) => Ok(Identity { keys, path, is_new: false }),
+        None => {
+            let keys = Keys::generate();
+            write(&path, &keys)?;
+            Ok(Identity { keys, path, is_new: true })
+        }
+    }
+}
+
+/// `None` if there is no such file.
+fn read(path: &Path) -> Result<Option<Keys>, Failure> {
+    let name = path.display();
+    let unreadable =
+        |error: &std::io::Error| Failure::unexpected(format!("cannot read the key file `{name}`")).because(error);
+    let file = match fs::File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(&error)),
+    };
+    let mode = file.metadata().map_err(|error| unreadable(&error))?.permissions().mode();
+    if mode & 0o077 != 0 {
+        return Err(Failure::new(Exit::NotAllowed, format!("others can read the key file `{name}`"))
+            .code("key_exposed")
+            .hint(format!("chmod 600 {name}")));
+    }
+    let mut text = String::new();
+    // A file that is no text is no key either; its content is not repeated in any message.
+    let _ = file.take(MAX_FILE).read_to_string(&mut text);
+    let keys = Keys::parse(text.trim()).map_err(|_| {
+        Failure::config(format!("`{name}` holds no secret key"))
+            .code("key_invalid")
+            .hint("it must hold one line: nsec1… or 64 hexadecimal digits")
+    })?;
+    Ok(Some(keys))
+}
+
+fn write(path: &Path, keys: &Keys) -> Result<(), Failure> {
+    let unwritable = |error: &dyn std::error::Error| {
+        Failure::unexpected(format!("cannot write the key file `{}`", path.display())).because(error)
+    };
+    let secret = keys.secret_key().to_bech32().map_err(|error| unwritable(&error))?;
+    // Never half a key: a new name first, then the real one.
+    let draft = path.with_extension(format!("new-{}", std::process::id()));
+    let make = || {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+        file.write_all(format!("{secret}\n").as_bytes())?;
+        file.sync_all()?;
+        // Another process may have made one meanwhile: that one stays.
+        fs::hard_link(&draft, path)
+    };
+    let made = make();
+    let _ = fs::remove_file(&draft);
+    made.map_err(|error| unwritable(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Role, load};
+    use crate::environment::Environment;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_key_is_made_once_and_kept_from_others() {
+        let home = tempfile::tempdir().unwrap();
+        let environment = Environment::of(&[("XDG_DATA_HOME", home.path().to_str().unwrap()), ("HOME", "/nowhere")]);
+        let first = load(Role::Provider, None, &environment).unwrap();
+        let again = load(Role::Provider, None, &environment).unwrap();
+        let other = load(Role::Customer, None, &environment).unwrap();
+        assert!(first.is_new && !again.is_new);
+        assert_eq!(first.keys.public_key(), again.keys.public_key());
+        assert_ne!(first.keys.public_key(), other.keys.public_key());
+        let mode = std::fs::metadata(&first.path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        std::fs::set_permissions(&first.path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(load(Role::Provider, None, &environment).unwrap_err().code_word(), "key_exposed");
+    }
+
+    #[test]
+    fn what_is_no_key_is_not_repeated() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("k");
+        std::fs::write(&path, "nsec1almostasecret").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let failure = load(Role::Provider, Some(&path), &Environment::of(&[])).unwrap_err();
+        assert!(!failure.to_json().contains("almost"), "{}", failure.to_json());
+    }
+}

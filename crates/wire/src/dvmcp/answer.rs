@@ -1,0 +1,258 @@
+//! Answers: feedback (kind 7000) and responses (kind 6910). What a provider writes and a customer reads.
+
+use super::failure::Failure;
+use super::request::Address;
+use super::{FEEDBACK, RESPONSE, tag, value};
+use nostr::prelude::{EventId, PublicKey, Tag, Timestamp, UnsignedEvent};
+use rialto_mcp::json;
+use serde_json::{Value, json};
+use std::borrow::Cow;
+
+/// What all answers of one provider have in common.
+#[derive(Debug, Clone)]
+pub struct Writer {
+    pub provider: PublicKey,
+    /// Where the request came from.
+    pub relay: Option<String>,
+    pub now: Timestamp,
+}
+
+/// How a job is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Progress<'a> {
+    Begun,
+    /// The params of a progress notification, and its words.
+    Step {
+        params: &'a str,
+        words: Cow<'a, str>,
+    },
+    Succeeded,
+    Failed {
+        code: &'a str,
+        message: Cow<'a, str>,
+    },
+}
+
+impl Writer {
+    fn tags(&self, address: &Address) -> [Tag; 2] {
+        let id = address.request.to_hex();
+        let about = match &self.relay {
+            Some(relay) => tag("e", [&id, relay]),
+            None => tag("e", [&id]),
+        };
+        [about, Tag::public_key(address.customer)]
+    }
+
+    pub fn feedback(&self, address: &Address, progress: &Progress<'_>) -> UnsignedEvent {
+        let (status, content) = match progress {
+            Progress::Begun => (tag("status", ["processing"]), ""),
+            Progress::Step { params, words } if words.is_empty() => (tag("status", ["processing"]), *params),
+            Progress::Step { params, words } => (tag("status", ["processing", words]), *params),
+            Progress::Succeeded => (tag("status", ["success"]), ""),
+            Progress::Failed { code, message } => {
+                // Tag values beyond a kilobyte are refused by some relays.
+                let message: String = message.chars().take(250).collect();
+                (tag("status", ["error", &format!("{code}: {message}")]), "")
+            }
+        };
+        let [about, customer] = self.tags(address);
+        UnsignedEvent::new(self.provider, self.now, FEEDBACK, [status, about, customer], content)
+    }
+
+    /// The response with this content; `status` is `success` or `error`.
+    pub fn response(&self, address: &Address, outcome: Outcome, content: impl Into<String>) -> UnsignedEvent {
+        let name = address.command.map_or("error", super::Command::name);
+        let [about, customer] = self.tags(address);
+        let tags = [tag("c", [&format!("{name}-response")]), about, customer, tag("status", [outcome.as_str()])];
+        UnsignedEvent::new(self.provider, self.now, RESPONSE, tags, content)
+    }
+
+    /// Both answers to a request that failed.
+    pub fn failure(&self, address: &Address, failure: &Failure) -> [UnsignedEvent; 2] {
+        let progress = Progress::Failed { code: failure.code.as_str(), message: Cow::Borrowed(&failure.message) };
+        [self.feedback(address, &progress), self.response(address, Outcome::Error, failure.content())]
+    }
+
+    /// A response in parts of at most `limit` bytes of JSON each; `digest` is the SHA-256 of `content`.
+    pub fn parts(
+        &self,
+        address: &Address,
+        outcome: Outcome,
+        content: &str,
+        limit: usize,
+        digest: &str,
+    ) -> Vec<UnsignedEvent> {
+        let pieces = cut(content, limit);
+        let of = pieces.len().to_string();
+        let part = |(index, piece): (usize, &&str)| {
+            let mut event = self.response(address, outcome, *piece);
+            event.tags.push(tag("part", [&(index + 1).to_string(), &of, digest]));
+            event
+        };
+        pieces.iter().enumerate().map(part).collect()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    Success,
+    Error,
+}
+
+impl Outcome {
+    fn as_str(self) -> &'static str {
+        match self {
+            Outcome::Success => "success",
+            Outcome::Error => "error",
+        }
+    }
+}
+
+/// Cuts text into pieces whose JSON string form has at most `limit` bytes.
+fn cut(text: &str, limit: usize) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let (mut start, mut size) = (0, 2);
+    for (at, character) in text.char_indices() {
+        let cost = match character {
+            '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+            control if control < ' ' => 6,
+            other => other.len_utf8(),
+        };
+        if size + cost > limit && at > start {
+            pieces.push(&text[start..at]);
+            (start, size) = (at, 2);
+        }
+        size += cost;
+    }
+    pieces.push(&text[start..]);
+    pieces
+}
+
+/// A tool's result as the content of a response: what the server gave, completed by what the protocol asks for.
+pub fn completed(result: &[u8], seconds: f64) -> String {
+    let [is_error, metadata] = json::find(result, ["isError", "metadata"]).unwrap_or([None, None]);
+    let mut members = Vec::new();
+    if is_error.is_none() {
+        json::push_member(&mut members, b"isError", b"false");
+    }
+    if metadata.is_none() {
+        let metadata = format!("{{\"processing_time\":{seconds}}}");
+        json::push_member(&mut members, b"metadata", metadata.as_bytes());
+    }
+    let whole = if members.is_empty() { result.to_vec() } else { json::with_members(result, &members) };
+    // A server's answer that is not UTF-8 does not come this far.
+    String::from_utf8(whole).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// If a tool's result says that it failed: its first words.
+pub fn complaint(result: &[u8]) -> Option<String> {
+    if json::get(result, "isError") != Some(b"true") {
+        return None;
+    }
+    let value: Value = serde_json::from_slice(json::get(result, "content").unwrap_or_default()).unwrap_or_default();
+    let text = value.as_array().and_then(|items| items.iter().find_map(|item| item.get("text")?.as_str()));
+    Some(text.unwrap_or("the tool failed").chars().take(200).collect())
+}
+
+/// What a provider said about a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    Feedback(Feedback),
+    /// A whole response; `None` if it does not say how it went.
+    Response {
+        content: String,
+        outcome: Option<Outcome>,
+    },
+    Part {
+        number: usize,
+        of: usize,
+        digest: String,
+        content: String,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Feedback {
+    pub status: Status,
+    /// What stands behind the status.
+    pub words: String,
+    pub content: String,
+    /// The invoice to pay, if one is asked for.
+    pub invoice: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    PaymentRequired,
+    Processing,
+    Error,
+    Success,
+    Partial,
+    /// A word that the protocol does not have.
+    Other,
+}
+
+/// The most parts of one response that a customer takes.
+pub const MAX_PARTS: usize = 256;
+
+/// Reads an event by a provider: which request it is about, and what it says.
+pub fn read(event: &UnsignedEvent) -> Option<(EventId, Answer)> {
+    let request = EventId::from_hex(value(&event.tags, "e")?).ok()?;
+    if event.kind == FEEDBACK {
+        let status = event.tags.iter().find(|tag| tag.kind() == "status")?.as_slice();
+        let amount = event.tags.iter().find(|tag| tag.kind() == "amount").and_then(|tag| tag.as_slice().get(2));
+        let invoice = value(&event.tags, "invoice").or(amount.map(String::as_str));
+        let feedback = Feedback {
+            status: match status.get(1)?.as_str() {
+                "payment-required" => Status::PaymentRequired,
+                "processing" => Status::Processing,
+                "error" => Status::Error,
+                "success" => Status::Success,
+                "partial" => Status::Partial,
+                _ => Status::Other,
+            },
+            words: status.get(2).cloned().unwrap_or_default(),
+            content: event.content.clone(),
+            invoice: invoice.filter(|text| text.starts_with("ln")).map(ToOwned::to_owned),
+        };
+        return Some((request, Answer::Feedback(feedback)));
+    }
+    if event.kind != RESPONSE {
+        return None;
+    }
+    let content = event.content.clone();
+    if let Some(part) = event.tags.iter().find(|tag| tag.kind() == "part").map(Tag::as_slice) {
+        let number = |index: usize| part.get(index).and_then(|text| text.parse::<usize>().ok());
+        let (number, of) = (number(1)?, number(2)?);
+        let digest = part.get(3)?.clone();
+        let is_possible = (1..=of).contains(&number) && of <= MAX_PARTS;
+        return is_possible.then_some((request, Answer::Part { number, of, digest, content }));
+    }
+    let outcome = match value(&event.tags, "status") {
+        Some("success") => Some(Outcome::Success),
+        Some("error") => Some(Outcome::Error),
+        _ => None,
+    };
+    Some((request, Answer::Response { content, outcome }))
+}
+
+/// The error inside a response's content, if it is one of ours.
+pub fn read_failure(content: &Value) -> Option<(String, String)> {
+    let error = content.get("metadata")?.get("error")?;
+    Some((error.get("code")?.as_str()?.to_owned(), error.get("message")?.as_str()?.to_owned()))
+}
+
+/// A response whose items have types that MCP does not know, put right: such items become embedded text resources.
+pub fn repaired(mut content: Value) -> Value {
+    const KNOWN: [&str; 5] = ["text", "image", "audio", "resource", "resource_link"];
+    let Some(items) = content.get_mut("content").and_then(Value::as_array_mut) else { return content };
+    for (index, item) in items.iter_mut().enumerate() {
+        let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
+        if kind.contains('/') && !KNOWN.contains(&kind) {
+            let text = item.get("text").and_then(Value::as_str).unwrap_or_default();
+            let resource = json!({ "uri": format!("nostr:result/{index}"), "mimeType": kind, "text": text });
+            *item = json!({ "type": "resource", "resource": resource });
+        }
+    }
+    content
+}
