@@ -4,5 +4,17 @@
 
 #[path = "embedded/basics.rs"]
 mod basics;
+#[path = "embedded/hostile.rs"]
+mod hostile;
+#[path = "embedded/identity.rs"]
+mod identity;
+#[path = "embedded/information.rs"]
+mod information;
+#[path = "embedded/lifetime.rs"]
+mod lifetime;
 #[path = "embedded/peer.rs"]
 mod peer;
+#[path = "embedded/persistence.rs"]
+mod persistence;
+#[path = "embedded/reading.rs"]
+mod reading;

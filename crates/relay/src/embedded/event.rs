@@ -164,7 +164,7 @@ impl<'a> Unverified<'a> {
     pub(super) fn parse(text: &'a str) -> Result<Self, String> {
         let fields = serde_json::from_str::<Fields<'_>>(text);
         // Control characters can only stand between tokens; they would break our file of lines.
-        let is_one_line = !text.bytes().any(|byte| byte.is_ascii_control());
+        let is_one_line = !text.bytes().any(|byte| byte < b' ');
         if let Some(event) = fields.ok().filter(|_| is_one_line).and_then(Fields::into_event) {
             return Ok(Self { event, text: Cow::Borrowed(text) });
         }

@@ -7,9 +7,9 @@ use futures_util::{SinkExt, StreamExt};
 use nostr::event::{Event, EventBuilder, FinalizeEvent, Kind, Tag};
 use nostr::key::Keys;
 use nostr::types::Timestamp;
-use rialto_relay::embedded::{Options, Relay};
+use rialto_relay::embedded::{Limits, Options, Relay};
 use serde_json::{Value, json};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
@@ -27,7 +27,10 @@ impl Peer {
     }
 
     pub(crate) async fn connect_to(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).await.unwrap();
+        let socket = TcpSocket::new_v4().unwrap();
+        // What the system holds for us need not be much; some tests want to see what happens when it is full.
+        socket.set_recv_buffer_size(64 * 1024).unwrap();
+        let stream = socket.connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
         let url = format!("ws://{address}/");
         let (socket, _) = tokio_tungstenite::client_async(url, stream).await.unwrap();
@@ -195,6 +198,10 @@ pub(crate) fn now() -> u64 {
 
 pub(crate) async fn start() -> Relay {
     Relay::start(Options::default()).await.unwrap()
+}
+
+pub(crate) async fn start_with(limits: Limits) -> Relay {
+    Relay::start(Options { limits, ..Options::default() }).await.unwrap()
 }
 
 pub(crate) fn id(event: &Event) -> String {
