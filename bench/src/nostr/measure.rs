@@ -2,8 +2,6 @@
 
 use std::{path::Path, process, time::Duration};
 
-use serde_json::Value;
-
 use super::{
     drive::Session,
     server::Server,
@@ -79,7 +77,7 @@ impl Relay {
         let words = ["relay", "--listen", "127.0.0.1:0", "--json"];
         let command: Vec<_> = [rialto.to_string_lossy().as_ref()].into_iter().chain(words).map(Into::into).collect();
         let server = Server::start(&command).await?;
-        let url = address(&server.ready).ok_or("the relay does not say where it listens")?;
+        let url = server.ready["url"].as_str().ok_or("the relay does not say where it listens")?.to_owned();
         Ok(Self { url, server: Some(server) })
     }
 
@@ -87,16 +85,6 @@ impl Relay {
         if let Some(server) = self.server {
             server.stop().await;
         }
-    }
-}
-
-/// The WebSocket address somewhere in the relay's ready line.
-fn address(ready: &Value) -> Option<String> {
-    match ready {
-        Value::String(text) if text.starts_with("ws://") => Some(text.clone()),
-        Value::Array(parts) => parts.iter().find_map(address),
-        Value::Object(parts) => parts.values().find_map(address),
-        _ => None,
     }
 }
 

@@ -13,18 +13,21 @@ mod subscribed;
 mod table;
 mod wire;
 
+use std::path::PathBuf;
+
 use tokio::runtime;
 
 use crate::{Failure, drive::Session, subject::build_rialto};
 
 const USAGE: &str = "\
-usage: rialto-bench nostr [--quick] [--rounds N] [--only TEXT] [--relay URL] [--soak CALLS]
+usage: rialto-bench nostr [--quick] [--rounds N] [--only TEXT] [--relay URL] [--rialto FILE] [--soak CALLS]
 
-  --quick      one short round, to see that everything works
-  --rounds N   rounds over all subjects (3)
-  --only TEXT  only subjects whose name contains TEXT
-  --relay URL  a relay that runs already, instead of a new `rialto relay` for each measurement
-  --soak N     N plain calls to our provider, to see its memory";
+  --quick        one short round, to see that everything works
+  --rounds N     rounds over all subjects (3)
+  --only TEXT    only subjects whose name contains TEXT
+  --relay URL    a relay that runs already, instead of a new `rialto relay` for each measurement
+  --rialto FILE  a binary that is built already, such as one of another commit
+  --soak CALLS   plain calls to our provider, to see its memory";
 
 #[derive(Default)]
 struct Options {
@@ -32,6 +35,7 @@ struct Options {
     rounds: Option<usize>,
     only: Option<String>,
     relay: Option<String>,
+    rialto: Option<PathBuf>,
     soak: Option<usize>,
 }
 
@@ -44,6 +48,7 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, Failu
             "--rounds" => options.rounds = Some(value()?.parse()?),
             "--only" => options.only = Some(value()?),
             "--relay" => options.relay = Some(value()?),
+            "--rialto" => options.rialto = Some(value()?.into()),
             "--soak" => options.soak = Some(value()?.parse()?),
             _ => return Err(format!("unknown argument {argument}\n\n{USAGE}").into()),
         }
@@ -53,7 +58,7 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, Failu
 
 pub fn run(arguments: impl Iterator<Item = String>) -> Result<(), Failure> {
     let options = options(arguments)?;
-    let rialto = build_rialto()?;
+    let rialto = options.rialto.map_or_else(build_rialto, Ok)?;
     // One thread: the driver must leave the other core to the subjects.
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     let relay = options.relay.as_deref();

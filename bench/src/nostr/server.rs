@@ -66,7 +66,7 @@ impl Server {
         Ok(Self { child, pid, ready: Value::Null, folder })
     }
 
-    /// Starts a process and waits for its line `{"ready":{…}}`.
+    /// Starts a process and waits for the line that says it is ready.
     pub async fn start(command: &[String]) -> Result<Self, Failure> {
         let mut server = Self::spawn(command)?;
         let mut output = BufReader::new(server.child.stdout.take().ok_or("no pipe")?);
@@ -76,7 +76,7 @@ impl Server {
             let read = timeout(START, output.read_line(&mut line)).await;
             match read.map_err(|_| format!("not ready after {} s{}", START.as_secs(), server.complaint()))?? {
                 0 => return Err(format!("ended before it was ready{}", server.complaint()).into()),
-                _ => server.ready = serde_json::from_str::<Value>(&line).unwrap_or_default()["ready"].take(),
+                _ => server.ready = readiness(&line),
             }
         }
         // What it says later must not fill the pipe.
@@ -100,6 +100,12 @@ impl Server {
     pub async fn stop(mut self) {
         let _ = self.child.kill().await;
     }
+}
+
+/// Providers say `{"ready":{…}}`, the relay only where it listens; any other line says nothing.
+fn readiness(line: &str) -> Value {
+    let mut line: Value = serde_json::from_str(line).unwrap_or_default();
+    if line["url"].is_string() { line } else { line["ready"].take() }
 }
 
 fn log(folder: &Path) -> PathBuf {
