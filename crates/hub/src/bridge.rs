@@ -95,7 +95,7 @@ pub(crate) fn unanswered(server: &str, method: &str, fault: &Fault) -> Error {
         Fault::Closed(reason) => reason.to_string(),
         other => format!("server `{server}`: {other}"),
     };
-    Error::new(kind, message).with("server", server)
+    Error::new(kind, message).with("server", server).because(fault)
 }
 
 /// An older client's call to a newer server.

@@ -14,6 +14,7 @@ mod link;
 mod merge;
 pub mod name;
 pub mod plan;
+pub mod schema;
 mod source;
 mod upstream;
 

@@ -6,6 +6,7 @@
 //! kind travels along as `data.code` in every version, so that programs need not know the numbers.
 
 use crate::json;
+use crate::pending::Fault;
 use crate::version::Version;
 use serde_json::{Map, Value, json};
 
@@ -138,17 +139,25 @@ pub struct Error {
     pub message: String,
     /// Goes into `data` beside `code`.
     pub details: Map<String, Value>,
+    /// Why there was no answer from elsewhere. For those who run us; it is not sent.
+    pub fault: Option<Fault>,
 }
 
 impl Error {
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), details: Map::new() }
+        Self { kind, message: message.into(), details: Map::new(), fault: None }
     }
 
     /// Adds one detail to `data`.
     #[must_use]
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.details.insert(key.to_owned(), value.into());
+        self
+    }
+
+    #[must_use]
+    pub fn because(mut self, fault: &Fault) -> Self {
+        self.fault = Some(fault.clone());
         self
     }
 

@@ -11,6 +11,7 @@ pub mod error;
 pub mod id;
 pub mod json;
 pub mod line;
+pub mod local;
 pub mod message;
 pub mod outlet;
 pub mod peer;

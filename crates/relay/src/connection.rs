@@ -30,6 +30,8 @@ const WRITE_PATIENCE: Duration = Duration::from_secs(10);
 /// A quiet connection is tried with a ping; without any answer it is taken for dead.
 const PING_AFTER: Duration = Duration::from_secs(30);
 const DEAD_AFTER: Duration = Duration::from_secs(60);
+/// How long what is to be sent waits for the relay to take our word for who we are.
+const AUTH_PATIENCE: Duration = Duration::from_secs(3);
 /// A refused subscription is tried again after this.
 const RESUBSCRIBE: Duration = Duration::from_secs(10);
 /// A connection that lasted this long was a good one: the next try comes quickly.
@@ -134,7 +136,7 @@ struct Connection<'a> {
     has_stored: bool,
     challenge: Option<String>,
     /// Our answer to the challenge, until the relay has taken it.
-    authentication: Option<EventId>,
+    authentication: Option<(EventId, Instant)>,
     sent: HashMap<EventId, Instant>,
 }
 
@@ -177,7 +179,8 @@ impl<'a> Connection<'a> {
         self.send_due().await?;
         let due = lock(&self.relay.outbox).due();
         let quiet = self.heard + if self.pinged { DEAD_AFTER } else { PING_AFTER };
-        let next = [due, self.resubscribe, Some(quiet)].into_iter().flatten().min().unwrap_or(quiet);
+        let authenticated = self.authentication.map(|(_, end)| end);
+        let next = [due, self.resubscribe, authenticated, Some(quiet)].into_iter().flatten().min().unwrap_or(quiet);
         tokio::select! {
             biased;
             permit = self.shared.inbox.reserve(), if self.held.is_some() => {
@@ -200,6 +203,8 @@ impl<'a> Connection<'a> {
             self.resubscribe = None;
             self.version = None;
         }
+        // Some relays do not answer it.
+        self.authentication.take_if(|(_, end)| *end <= now);
         if now >= self.heard + DEAD_AFTER {
             return Err("it does not answer any more".to_owned());
         }
@@ -269,7 +274,7 @@ impl<'a> Connection<'a> {
         let arrival = match passed {
             Ok(Passed::New(event)) => {
                 counts.events += 1;
-                Arrival::Event { event, relay }
+                Arrival::Event { event, relay, stored: !self.has_stored }
             }
             Ok(Passed::Repeat(id)) => {
                 counts.repeats += 1;
@@ -314,8 +319,7 @@ impl<'a> Connection<'a> {
     }
 
     async fn judged(&mut self, id: &EventId, accepted: bool, message: &str) -> Result<(), Ended> {
-        if self.authentication == Some(*id) {
-            self.authentication = None;
+        if self.authentication.take_if(|(ours, _)| ours == id).is_some() {
             if accepted {
                 // Whatever was refused before is worth another try.
                 if self.resubscribe.take().is_some() {
@@ -360,7 +364,7 @@ impl<'a> Connection<'a> {
         let tags: [Tag; 2] = [Nip42Tag::Challenge(challenge).into(), Nip42Tag::Relay(self.relay.url.clone()).into()];
         let now = self.shared.options.clock.now();
         let event = sign(keys, UnsignedEvent::new(keys.public_key(), now, Kind::Authentication, tags, ""));
-        self.authentication = Some(event.id);
+        self.authentication = Some((event.id, Instant::now() + AUTH_PATIENCE));
         self.send(Message::text(frame::authenticate(&event))).await?;
         self.flush().await
     }

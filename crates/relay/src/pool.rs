@@ -59,8 +59,8 @@ pub struct Watch {
 /// Something that a relay brought.
 #[derive(Debug)]
 pub enum Arrival {
-    /// An event that has passed the gate, for the first time.
-    Event { event: Box<Event>, relay: Arc<str> },
+    /// An event that has passed the gate, for the first time. `stored` if the relay had it before we asked.
+    Event { event: Box<Event>, relay: Arc<str>, stored: bool },
     /// An event that came before, sent again after what was stored: somebody published it again.
     Repeat { id: EventId, relay: Arc<str> },
     /// A relay has taken our subscription and sent what it had stored.
@@ -254,9 +254,14 @@ impl Pool {
         self.relays().iter().filter_map(|relay| limit(lock(&relay.status).limits?)).min()
     }
 
+    /// Counts changes of the relays' states.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.0.shared.changes.subscribe()
+    }
+
     /// Waits until `enough` says so of the relays' states; `false` if that does not come in time.
     pub async fn wait(&self, patience: Duration, enough: impl Fn(&[Status]) -> bool) -> bool {
-        let mut changes = self.0.shared.changes.subscribe();
+        let mut changes = self.changes();
         let waiting = async {
             while !enough(&self.status()) {
                 if changes.changed().await.is_err() {

@@ -5,7 +5,7 @@
 
 use crate::sign::sign;
 use nostr::nips::nip44;
-use nostr::prelude::{Event, Keys, Kind, PublicKey, Tag, Timestamp, UnsignedEvent};
+use nostr::prelude::{Event, Filter, Keys, Kind, PublicKey, Tag, Timestamp, UnsignedEvent};
 
 /// How far back a wrap may be dated. Both ends must look this far back for what is new.
 pub const SPREAD_SECS: u64 = 2 * 24 * 60 * 60;
@@ -26,6 +26,11 @@ pub enum Unopened {
 /// Whether an event is a wrap.
 pub fn is_wrap(event: &Event) -> bool {
     event.kind == Kind::GiftWrap
+}
+
+/// Wraps for `me`.
+pub fn filter(me: PublicKey) -> Filter {
+    Filter::new().kind(Kind::GiftWrap).pubkey(me)
 }
 
 /// Opens a wrap that has passed the gate. The event that is returned has its true id and author.

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use crate::commands::{completions, config, demo, gateway, guard, man, mcp, paths, relay};
+use crate::commands::{completions, config, demo, gateway, guard, man, mcp, paths, relay, serve};
 use crate::environment;
 use crate::exit::Exit;
 use crate::talk::Format;
@@ -53,6 +53,7 @@ pub(crate) enum Color {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Serve(serve::Arguments),
     Gateway(gateway::Arguments),
     Mcp(mcp::Arguments),
     Relay(relay::Arguments),

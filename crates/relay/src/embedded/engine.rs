@@ -22,6 +22,9 @@ const STEP: usize = 2000;
 /// Reading the text of an event takes longer than comparing its fields.
 const SEARCH_STEP: usize = 100;
 
+/// How many expired events are removed before others get the lock.
+const SWEEP_STEP: usize = 500;
+
 #[derive(Debug)]
 pub(super) struct Engine {
     pub(super) options: Options,
@@ -132,9 +135,9 @@ impl Engine {
 
     /// Removes expired events, and rewrites the file when most of it is of no use any more.
     pub(super) fn keep_house(&self) {
+        while self.lock().store.sweep(now(), SWEEP_STEP) == Step::More {}
         let snapshot = {
             let state = &mut *self.lock();
-            state.store.sweep(now());
             let live = state.store.len();
             let journal = state.journal.as_mut().filter(|journal| journal.is_mostly_dead(live));
             journal.map(|journal| (journal.begin_compaction(), state.store.all()))

@@ -40,6 +40,10 @@ impl Storage {
             _ => Storage::Regular,
         }
     }
+
+    pub(super) fn is_stored(self) -> bool {
+        self != Storage::Ephemeral
+    }
 }
 
 /// The kind of deletion requests (NIP-09).
@@ -109,7 +113,7 @@ impl Address {
         let author = parse_hex(parts.next()?)?;
         let identifier = match Storage::of(kind) {
             Storage::Addressable => parts.next()?.into(),
-            Storage::Replaceable => Box::default(),
+            Storage::Replaceable => parts.next().filter(|identifier| identifier.is_empty())?.into(),
             Storage::Regular | Storage::Ephemeral => return None,
         };
         Some(Self { kind, author, identifier })

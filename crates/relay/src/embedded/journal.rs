@@ -44,7 +44,7 @@ impl Journal {
             line.clear();
         }
         // Only now, because what has expired may have replaced something that must not come back.
-        store.sweep(now);
+        store.sweep(now, usize::MAX);
         if journal.is_mostly_dead(store.len()) {
             let written = journal.begin_compaction().write(&store.all());
             journal.end_compaction(written);

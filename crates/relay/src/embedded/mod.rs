@@ -21,6 +21,8 @@ mod outbox;
 mod search;
 mod session;
 mod store;
+#[cfg(test)]
+mod tests;
 
 use std::fmt::Display;
 use std::io::{Error, Result};

@@ -56,7 +56,7 @@ pub struct Limits {
     pub max_connections: usize,
     /// Most stored events; the oldest go first.
     pub max_events: usize,
-    /// Most bytes of stored event text; the oldest go first.
+    /// About how much memory stored events may take; the oldest go first.
     pub max_stored_bytes: usize,
     /// Most events that one connection may publish in a minute.
     pub events_per_minute: Option<u32>,
@@ -80,11 +80,11 @@ impl Default for Limits {
             max_tags: 5000,
             max_subscriptions: 64,
             max_filters: 32,
-            max_filter_values: 20_000,
+            max_filter_values: 10_000,
             max_limit: 5000,
             max_connections: 1024,
             max_events: 100_000,
-            max_stored_bytes: 256 * 1024 * 1024,
+            max_stored_bytes: 512 * 1024 * 1024,
             events_per_minute: None,
             // What public relays commonly allow.
             created_at_future_secs: 900,

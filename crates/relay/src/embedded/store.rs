@@ -1,19 +1,40 @@
 //! The stored events, in memory, with an index for each thing that a filter can ask for.
 //!
-//! Every index keeps its events in the order in which they are served, so a query walks the smallest index that covers
-//! its filter and stops at its limit. A [`Walk`] can be left and taken up again: a long one is done in steps, between
-//! which others get their turn.
+//! All indexes are one ordered tree: a hash of what is asked for, and then the order in which events are served. So a
+//! query walks the shortest stretch that covers its filter and stops at its limit, and a tag value that occurs only
+//! once costs no more than its place in the tree. Two values with the same hash only make a stretch longer, because
+//! every candidate is compared with the filter. A [`Walk`] can be left and taken up again: a long one is done in steps,
+//! between which others get their turn.
 
 use std::cmp::Reverse;
+use std::collections::btree_map::Range;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
-use std::hash::Hash;
+use std::hash::{BuildHasher, RandomState};
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
-use super::event::{Address, Bytes32, DELETION, Event, Position, Storage, parse_hex, to_hex};
+use super::event::{Address, Bytes32, DELETION, Event, Position, parse_hex, to_hex};
 use super::filter::Filter;
 
-type Events = BTreeMap<Position, Arc<Event>>;
+/// How far candidates are counted before a stretch of the tree simply is "long".
+const LONG: usize = 1000;
+
+/// About what an event takes besides its text, and each of its tags besides its value: places in trees and tables.
+const EVENT_OVERHEAD: usize = 800;
+const TAG_OVERHEAD: usize = 150;
+
+/// What a filter can ask for. Its hash is the first part of a key in the tree.
+#[derive(Hash)]
+enum Topic<'a> {
+    Everything,
+    Author(&'a Bytes32),
+    Kind(u16),
+    Tag(u8, &'a str),
+    /// A deletion request of this author for what a tag names (NIP-09).
+    Deletion(&'a Bytes32, u8, &'a str),
+}
+
+type Key = (u64, Position);
 
 /// Why an event was not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,14 +52,11 @@ pub(super) struct Store {
     bytes: usize,
     serial: u64,
     by_id: HashMap<Bytes32, (u64, Arc<Event>)>,
-    by_time: Events,
-    by_author: HashMap<Bytes32, Events>,
-    by_kind: HashMap<u16, Events>,
-    by_tag: HashMap<u8, HashMap<Box<str>, Events>>,
     by_address: HashMap<Address, Arc<Event>>,
     by_expiry: BTreeSet<(u64, Bytes32)>,
-    /// Deletion requests by author and by what they name, so that what was deleted stays deleted.
-    deletions: HashMap<(Bytes32, u8, Box<str>), Events>,
+    by_topic: BTreeMap<Key, Arc<Event>>,
+    /// With a secret of its own, so that nobody can make values collide on purpose.
+    hasher: RandomState,
 }
 
 impl Store {
@@ -49,18 +67,22 @@ impl Store {
             bytes: 0,
             serial: 0,
             by_id: HashMap::new(),
-            by_time: Events::new(),
-            by_author: HashMap::new(),
-            by_kind: HashMap::new(),
-            by_tag: HashMap::new(),
             by_address: HashMap::new(),
             by_expiry: BTreeSet::new(),
-            deletions: HashMap::new(),
+            by_topic: BTreeMap::new(),
+            hasher: RandomState::new(),
         }
     }
 
     pub(super) fn len(&self) -> usize {
         self.by_id.len()
+    }
+
+    /// Whether nothing at all is held.
+    #[cfg(test)]
+    pub(super) fn is_hollow(&self) -> bool {
+        let indexes = self.by_topic.len() + self.by_address.len() + self.by_expiry.len();
+        self.by_id.len() + indexes + self.bytes == 0
     }
 
     pub(super) fn contains(&self, id: &Bytes32) -> bool {
@@ -69,7 +91,7 @@ impl Store {
 
     /// All events, oldest first.
     pub(super) fn all(&self) -> Vec<Arc<Event>> {
-        self.by_time.values().rev().cloned().collect()
+        self.stretch(&Topic::Everything, Bound::Unbounded).rev().map(|(_, event)| event.clone()).collect()
     }
 
     /// Says whether an event would be stored, without storing it.
@@ -86,26 +108,52 @@ impl Store {
         {
             return Err(Refusal::Replaced);
         }
-        let is_full = self.len() >= self.max_events || self.bytes + event.text.len() > self.max_bytes;
-        if is_full && self.by_time.last_key_value().is_none_or(|(oldest, _)| *oldest < event.position()) {
+        let is_full = self.len() >= self.max_events || self.bytes + weight(event) > self.max_bytes;
+        if is_full && self.oldest().is_none_or(|oldest| oldest.position() < event.position()) {
             return Err(Refusal::Full);
         }
         Ok(())
     }
 
+    fn oldest(&self) -> Option<&Arc<Event>> {
+        self.stretch(&Topic::Everything, Bound::Unbounded).next_back().map(|(_, event)| event)
+    }
+
+    /// The events of one topic, newest first.
+    fn stretch(&self, topic: &Topic<'_>, from: Bound<Position>) -> Range<'_, Key, Arc<Event>> {
+        let hash = self.hasher.hash_one(topic);
+        let newest = Position { created_at: Reverse(u64::MAX), id: [0; 32] };
+        let oldest = Position { created_at: Reverse(0), id: [0xff; 32] };
+        let from = match from {
+            Bound::Included(from) => Bound::Included((hash, from)),
+            // Whatever is behind the oldest possible position belongs to another topic.
+            Bound::Excluded(from) if from < oldest => Bound::Excluded((hash, from)),
+            Bound::Excluded(_) => Bound::Included((hash, oldest)),
+            Bound::Unbounded => Bound::Included((hash, newest)),
+        };
+        self.by_topic.range((from, Bound::Included((hash, oldest))))
+    }
+
     fn is_deleted(&self, event: &Event, address: Option<&Address>) -> bool {
-        if event.kind == DELETION || self.deletions.is_empty() {
+        if event.kind == DELETION {
             return false;
         }
-        let by_id = (event.author, b'e', to_hex(&event.id).into_boxed_str());
-        if self.deletions.contains_key(&by_id) {
+        let request = |letter: u8, name: &str| {
+            let mut requests = self.stretch(&Topic::Deletion(&event.author, letter, name), Bound::Unbounded);
+            let is_real = |request: &Event| {
+                request.kind == DELETION
+                    && request.author == event.author
+                    && request.values(letter).any(|value| value == name)
+            };
+            requests.find(|(_, request)| is_real(request)).map(|(_, request)| request)
+        };
+        if request(b'e', &to_hex(&event.id)).is_some() {
             return true;
         }
         let Some(address) = address else { return false };
         let name = format!("{}:{}:{}", address.kind, to_hex(&address.author), address.identifier);
-        let requests = self.deletions.get(&(event.author, b'a', name.into_boxed_str()));
-        let newest = requests.and_then(Events::first_key_value);
-        newest.is_some_and(|(_, request)| request.created_at >= event.created_at)
+        // The newest comes first.
+        request(b'a', &name).is_some_and(|request| request.created_at >= event.created_at)
     }
 
     /// Stores an event that [`check`](Self::check) has let through, and does away with what it replaces or deletes.
@@ -120,38 +168,38 @@ impl Store {
             self.delete_what_is_named(event);
         }
         while self.len() > self.max_events || self.bytes > self.max_bytes {
-            let Some((oldest, _)) = self.by_time.last_key_value() else { break };
-            let oldest = oldest.id;
+            let Some(oldest) = self.oldest().map(|oldest| oldest.id) else { break };
             self.remove(&oldest);
         }
     }
 
     fn add_to_indexes(&mut self, event: &Arc<Event>) {
-        let position = event.position();
-        self.bytes += event.text.len();
+        self.bytes += weight(event);
         self.serial += 1;
         self.by_id.insert(event.id, (self.serial, event.clone()));
-        self.by_time.insert(position, event.clone());
-        self.by_author.entry(event.author).or_default().insert(position, event.clone());
-        self.by_kind.entry(event.kind).or_default().insert(position, event.clone());
-        for (letter, value) in &event.tags {
-            let values = self.by_tag.entry(*letter).or_default();
-            match values.get_mut(value) {
-                Some(events) => {
-                    events.insert(position, event.clone());
-                }
-                None => {
-                    values.insert(value.clone(), Events::from([(position, event.clone())]));
-                }
-            }
-            if event.kind == DELETION && matches!(letter, b'e' | b'a') {
-                let name = (event.author, *letter, value.clone());
-                self.deletions.entry(name).or_default().insert(position, event.clone());
-            }
+        for key in self.keys(event) {
+            self.by_topic.insert(key, event.clone());
         }
         if let Some(expires) = event.expires {
             self.by_expiry.insert((expires, event.id));
         }
+    }
+
+    /// Every place of an event in the tree.
+    fn keys(&self, event: &Event) -> Vec<Key> {
+        let position = event.position();
+        let mut keys = Vec::with_capacity(event.tags.len() + 3);
+        let mut add = |topic: Topic<'_>| keys.push((self.hasher.hash_one(topic), position));
+        add(Topic::Everything);
+        add(Topic::Author(&event.author));
+        add(Topic::Kind(event.kind));
+        for (letter, value) in &event.tags {
+            add(Topic::Tag(*letter, value));
+            if event.kind == DELETION && matches!(letter, b'e' | b'a') {
+                add(Topic::Deletion(&event.author, *letter, value));
+            }
+        }
+        keys
     }
 
     /// NIP-09: only what the same author has published, and no deletion requests.
@@ -174,18 +222,9 @@ impl Store {
 
     fn remove(&mut self, id: &Bytes32) {
         let Some((_, event)) = self.by_id.remove(id) else { return };
-        let position = event.position();
-        self.bytes -= event.text.len();
-        self.by_time.remove(&position);
-        take(&mut self.by_author, &event.author, &position);
-        take(&mut self.by_kind, &event.kind, &position);
-        for (letter, value) in &event.tags {
-            if let Some(values) = self.by_tag.get_mut(letter) {
-                take(values, value, &position);
-            }
-            if event.kind == DELETION {
-                take(&mut self.deletions, &(event.author, *letter, value.clone()), &position);
-            }
+        self.bytes -= weight(&event);
+        for key in self.keys(&event) {
+            self.by_topic.remove(&key);
         }
         if let Some(address) = event.address()
             && self.by_address.get(&address).is_some_and(|current| current.id == event.id)
@@ -197,14 +236,18 @@ impl Store {
         }
     }
 
-    /// Removes what has expired.
-    pub(super) fn sweep(&mut self, now: u64) {
-        while let Some((expires, id)) = self.by_expiry.first().copied()
-            && expires <= now
-        {
-            self.by_expiry.pop_first();
-            self.remove(&id);
+    /// Removes up to `budget` events that have expired.
+    pub(super) fn sweep(&mut self, now: u64, budget: usize) -> Step {
+        for _ in 0..budget {
+            match self.by_expiry.first().copied() {
+                Some((expires, id)) if expires <= now => {
+                    self.by_expiry.remove(&(expires, id));
+                    self.remove(&id);
+                }
+                _ => return Step::Done,
+            }
         }
+        Step::More
     }
 
     /// The number of the newest event, in the order of arrival. Events that come later have a higher one.
@@ -257,39 +300,36 @@ impl Store {
             found.sort_unstable_by_key(|event| event.position());
             return Box::new(found.into_iter());
         }
-        let mut best: Vec<&Events> = vec![&self.by_time];
-        let mut cost = self.by_time.len();
-        let mut consider = |lists: Vec<&'a Events>| {
-            let size = lists.iter().map(|list| list.len()).sum();
+        let mut best = vec![self.stretch(&Topic::Everything, from)];
+        let mut cost = self.len();
+        let mut consider = |topics: Vec<Topic<'_>>| {
+            let stretches: Vec<_> = topics.iter().map(|topic| self.stretch(topic, from)).collect();
+            let size = stretches.iter().flat_map(|stretch| stretch.clone().take(LONG)).take(cost).count();
             if size < cost {
-                (best, cost) = (lists, size);
+                (best, cost) = (stretches, size);
             }
         };
+        for (letter, values) in &filter.tags {
+            consider(values.iter().map(|value| Topic::Tag(*letter, value)).collect());
+        }
         if let Some(authors) = &filter.authors {
-            consider(authors.iter().filter_map(|author| self.by_author.get(author)).collect());
+            consider(authors.iter().map(Topic::Author).collect());
         }
         if let Some(kinds) = &filter.kinds {
-            consider(kinds.iter().filter_map(|kind| self.by_kind.get(kind)).collect());
+            consider(kinds.iter().map(|kind| Topic::Kind(*kind)).collect());
         }
-        for (letter, wanted) in &filter.tags {
-            let values = self.by_tag.get(letter);
-            consider(wanted.iter().filter_map(|value| values?.get(value)).collect());
-        }
-        match best.as_slice() {
-            [only] => Box::new(only.range((from, Bound::Unbounded)).map(|(_, event)| event)),
-            _ => Box::new(Merge::new(&best, from)),
+        match best.len() {
+            1 => Box::new(best.into_iter().flatten().map(|(_, event)| event)),
+            _ => Box::new(Merge::new(best)),
         }
     }
 }
 
-/// Removes an event from one list of an index, and the list when it was the last.
-fn take<K: Hash + Eq>(index: &mut HashMap<K, Events>, key: &K, position: &Position) {
-    if let Some(events) = index.get_mut(key) {
-        events.remove(position);
-        if events.is_empty() {
-            index.remove(key);
-        }
-    }
+/// About how much memory an event takes.
+fn weight(event: &Event) -> usize {
+    let places = if event.kind == DELETION { 2 } else { 1 };
+    let tags: usize = event.tags.iter().map(|(_, value)| value.len() + TAG_OVERHEAD * places).sum();
+    EVENT_OVERHEAD + event.text.len() + tags
 }
 
 /// A query that is under way.
@@ -316,29 +356,29 @@ pub(super) enum Step {
     Done,
 }
 
-/// Several ordered lists as one. An event in more than one of them comes once.
+/// Several ordered stretches as one. An event in more than one of them comes once.
 struct Merge<'a> {
-    lists: Vec<std::collections::btree_map::Range<'a, Position, Arc<Event>>>,
-    /// The next event of each list; a heap gives the greatest, so the order is turned around.
+    stretches: Vec<Range<'a, Key, Arc<Event>>>,
+    /// The next event of each stretch; a heap gives the greatest, so the order is turned around.
     heads: BinaryHeap<(Reverse<Position>, usize)>,
-    events: HashMap<usize, &'a Arc<Event>>,
+    next: Vec<Option<&'a Arc<Event>>>,
     last: Option<Position>,
 }
 
 impl<'a> Merge<'a> {
-    fn new(lists: &[&'a Events], from: Bound<Position>) -> Self {
-        let ranges = lists.iter().map(|list| list.range((from, Bound::Unbounded))).collect();
-        let mut merge = Self { lists: ranges, heads: BinaryHeap::new(), events: HashMap::new(), last: None };
-        for index in 0..merge.lists.len() {
+    fn new(stretches: Vec<Range<'a, Key, Arc<Event>>>) -> Self {
+        let next = vec![None; stretches.len()];
+        let mut merge = Self { stretches, heads: BinaryHeap::new(), next, last: None };
+        for index in 0..merge.stretches.len() {
             merge.advance(index);
         }
         merge
     }
 
     fn advance(&mut self, index: usize) {
-        if let Some((position, event)) = self.lists[index].next() {
+        if let Some(((_, position), event)) = self.stretches[index].next() {
             self.heads.push((Reverse(*position), index));
-            self.events.insert(index, event);
+            self.next[index] = Some(event);
         }
     }
 }
@@ -348,18 +388,12 @@ impl<'a> Iterator for Merge<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let (position, index) = self.heads.pop()?;
-            let event = self.events.remove(&index)?;
+            let (Reverse(position), index) = self.heads.pop()?;
+            let event = self.next[index].take()?;
             self.advance(index);
-            if self.last.replace(position.0) != Some(position.0) {
+            if self.last.replace(position) != Some(position) {
                 return Some(event);
             }
         }
-    }
-}
-
-impl Storage {
-    pub(super) fn is_stored(self) -> bool {
-        self != Storage::Ephemeral
     }
 }

@@ -97,6 +97,15 @@ pub(crate) fn run(arguments: Arguments, environment: &Environment, talk: &Talk) 
     if !arguments.stdio {
         return Err(Failure::usage("how should an MCP host reach the gateway?").hint("rialto gateway --stdio"));
     }
+    refuse_loops()?;
+    let plan = make_plan(&arguments.command, arguments.settings, environment, talk)?;
+    let names: Vec<&str> = plan.servers.iter().map(|server| server.name.as_str()).collect();
+    talk.verbose(&format!("servers: {}", names.join(", ")));
+    wait_for(gateway_stdio(plan, *talk))
+}
+
+/// A configuration that leads to this command itself would start processes without end.
+pub(crate) fn refuse_loops() -> Outcome {
     if rialto_hub::guard::depth() >= MAX_DEPTH {
         return Err(Failure::config(format!(
             "this gateway is behind {MAX_DEPTH} others: does its configuration lead to itself?"
@@ -104,17 +113,12 @@ pub(crate) fn run(arguments: Arguments, environment: &Environment, talk: &Talk) 
         .code("gateway_loop")
         .hint("rialto config show    lists the servers; none of them should start this gateway"));
     }
-    let plan = make_plan(arguments, environment, talk)?;
-    let names: Vec<&str> = plan.servers.iter().map(|server| server.name.as_str()).collect();
-    talk.verbose(&format!("servers: {}", names.join(", ")));
-    wait_for(gateway_stdio(plan, *talk))
+    Ok(())
 }
 
 /// Serves one MCP host on standard input and output until it goes away.
 async fn gateway_stdio(plan: Plan, talk: Talk) -> Outcome {
-    let program = std::env::current_exe();
-    let guard = program.and_then(|program| Guard::new(program, guard::NAME));
-    let guard = guard.map_err(|error| Failure::unexpected("cannot watch over child processes").because(&error))?;
+    let guard = new_guard()?;
     let (aside, last_words) = Aside::new(talk);
     let hub = Hub::start(plan, guard, Events::new(move |event| tell(&aside, &event)));
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| no_signals(&error))?;
@@ -135,11 +139,17 @@ async fn gateway_stdio(plan: Plan, talk: Talk) -> Outcome {
     served.map_err(|error| Failure::unexpected("the connection to the MCP host failed").because(&error))
 }
 
-fn no_signals(error: &std::io::Error) -> Failure {
+/// The process that ends children when this one can no longer do so.
+pub(crate) fn new_guard() -> Result<Guard, Failure> {
+    let guard = std::env::current_exe().and_then(|program| Guard::new(program, guard::NAME));
+    guard.map_err(|error| Failure::unexpected("cannot watch over child processes").because(&error))
+}
+
+pub(crate) fn no_signals(error: &std::io::Error) -> Failure {
     Failure::unexpected("cannot listen for signals").because(error)
 }
 
-fn tell(aside: &Aside, event: &Event) {
+pub(crate) fn tell(aside: &Aside, event: &Event) {
     let tone = match event {
         Event::Ready { .. } => Tone::Verbose,
         Event::Stderr { .. } => Tone::Info,
@@ -151,17 +161,23 @@ fn tell(aside: &Aside, event: &Event) {
     aside.say(tone, line);
 }
 
-fn make_plan(arguments: Arguments, environment: &Environment, talk: &Talk) -> Result<Plan, Failure> {
-    let scope = if arguments.command.is_empty() { Scope::Everything } else { Scope::SettingsOnly };
+/// The servers to run: the one on the command line, or the configured ones.
+pub(crate) fn make_plan(
+    command: &[String],
+    settings: SettingFlags,
+    environment: &Environment,
+    talk: &Talk,
+) -> Result<Plan, Failure> {
+    let scope = if command.is_empty() { Scope::Everything } else { Scope::SettingsOnly };
     let directory = current_directory()?;
-    let flags = arguments.settings.layer();
-    let request = Request { environment, directory: &directory, flags, files: arguments.settings.config, scope };
+    let flags = settings.layer();
+    let request = Request { environment, directory: &directory, flags, files: settings.config, scope };
     let mut report = Report::default();
     let config = load(&request, &mut report);
     for file in &config.files {
         talk.verbose(&format!("configuration: {file}"));
     }
-    let plan = planning::plan_of_command(&arguments.command, &config.settings)
+    let plan = planning::plan_of_command(command, &config.settings)
         .unwrap_or_else(|| planning::plan(&config, environment, &mut report));
     for warning in report.into_result()? {
         talk.warn(&warning.line());

@@ -10,6 +10,7 @@ pub(crate) mod mcp;
 mod overview;
 pub(crate) mod paths;
 pub(crate) mod relay;
+pub(crate) mod serve;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ use crate::talk::Talk;
 pub(crate) fn run(command: Option<Command>, environment: &Environment, talk: &Talk) -> Outcome {
     match command {
         None => overview::run(talk),
+        Some(Command::Serve(arguments)) => serve::run(arguments, environment, talk),
         Some(Command::Gateway(arguments)) => gateway::run(arguments, environment, talk),
         Some(Command::Mcp(arguments)) => mcp::run(&arguments),
         Some(Command::Relay(arguments)) => relay::run(arguments, talk),

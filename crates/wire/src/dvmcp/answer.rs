@@ -73,20 +73,14 @@ impl Writer {
         [self.feedback(address, &progress), self.response(address, Outcome::Error, failure.content())]
     }
 
-    /// A response in parts of at most `limit` bytes of JSON each; `digest` is the SHA-256 of `content`.
-    pub fn parts(
-        &self,
-        address: &Address,
-        outcome: Outcome,
-        content: &str,
-        limit: usize,
-        digest: &str,
-    ) -> Vec<UnsignedEvent> {
+    /// A response in parts of at most `limit` bytes of JSON each.
+    pub fn parts(&self, address: &Address, outcome: Outcome, content: &str, limit: usize) -> Vec<UnsignedEvent> {
+        let digest = digest(content);
         let pieces = cut(content, limit);
         let of = pieces.len().to_string();
         let part = |(index, piece): (usize, &&str)| {
             let mut event = self.response(address, outcome, *piece);
-            event.tags.push(tag("part", [&(index + 1).to_string(), &of, digest]));
+            event.tags.push(tag("part", [&(index + 1).to_string(), &of, &digest]));
             event
         };
         pieces.iter().enumerate().map(part).collect()
@@ -108,16 +102,32 @@ impl Outcome {
     }
 }
 
+/// The SHA-256 of a content, in hex: by it a customer knows that the parts make the whole.
+pub fn digest(content: &str) -> String {
+    let hash = ring::digest::digest(&ring::digest::SHA256, content.as_bytes());
+    hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// How many bytes a character takes inside a JSON string.
+fn width(character: char) -> usize {
+    match character {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        control if control < ' ' => 6,
+        other => other.len_utf8(),
+    }
+}
+
+/// How many bytes a text takes as a JSON string.
+pub fn quoted_size(text: &str) -> usize {
+    2 + text.chars().map(width).sum::<usize>()
+}
+
 /// Cuts text into pieces whose JSON string form has at most `limit` bytes.
 fn cut(text: &str, limit: usize) -> Vec<&str> {
     let mut pieces = Vec::new();
     let (mut start, mut size) = (0, 2);
     for (at, character) in text.char_indices() {
-        let cost = match character {
-            '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
-            control if control < ' ' => 6,
-            other => other.len_utf8(),
-        };
+        let cost = width(character);
         if size + cost > limit && at > start {
             pieces.push(&text[start..at]);
             (start, size) = (at, 2);

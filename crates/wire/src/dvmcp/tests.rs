@@ -195,13 +195,14 @@ fn answers_are_read_as_they_were_written() {
     let expected = Answer::Response { content: "x".into(), outcome: Some(Outcome::Error) };
     assert_eq!(response, Some((address.request, expected)));
     let text = "ä\"\\\n".repeat(1000);
-    let parts = writer.parts(&address, Outcome::Success, &text, 700, "aa");
+    let parts = writer.parts(&address, Outcome::Success, &text, 700);
     assert!(parts.len() > 9);
     let mut whole = String::new();
     for (index, part) in parts.iter().enumerate() {
         assert!(serde_json::to_string(&part.content).unwrap().len() <= 700);
-        let Some((_, Answer::Part { number, of, content, .. })) = answer::read(part) else { panic!() };
+        let Some((_, Answer::Part { number, of, digest, content })) = answer::read(part) else { panic!() };
         assert_eq!((number, of), (index + 1, parts.len()));
+        assert_eq!(digest, answer::digest(&text));
         whole.push_str(&content);
     }
     assert_eq!(whole, text);

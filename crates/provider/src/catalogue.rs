@@ -1,0 +1,105 @@
+//! What the service offers, as the MCP servers behind it say, with a compiled schema for each tool.
+
+use rialto_hub::catalogue::Kind;
+use rialto_hub::schema::Schema;
+use rialto_mcp::json;
+use rialto_mcp::local::Local;
+use rialto_mcp::reply::Answer;
+use rialto_mcp::server::Service;
+use rialto_wire::dvmcp::Command;
+use rialto_wire::dvmcp::failure::{Code, Failure};
+use rialto_wire::dvmcp::request::Execution;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// No list is longer; a server that goes on for ever is not followed.
+const MAX_ITEMS: usize = 20_000;
+
+/// The four lists: complete definitions, as JSON texts.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Catalogue {
+    pub(crate) tools: Vec<Vec<u8>>,
+    pub(crate) resources: Vec<Vec<u8>>,
+    pub(crate) templates: Vec<Vec<u8>>,
+    pub(crate) prompts: Vec<Vec<u8>>,
+    schemas: HashMap<String, Arc<Schema>>,
+}
+
+impl Catalogue {
+    /// Asks for all lists. Tools whose schema is not safe to run are left out; the second value tells which and why.
+    pub(crate) async fn load<S: Service>(local: &Local<S>) -> (Self, Vec<String>) {
+        let mut catalogue = Self {
+            resources: list(local, Kind::Resources).await,
+            templates: list(local, Kind::Templates).await,
+            prompts: list(local, Kind::Prompts).await,
+            ..Self::default()
+        };
+        let mut refused = Vec::new();
+        for tool in list(local, Kind::Tools).await {
+            let Some(name) = json::get_string(&tool, "name").map(|name| name.into_owned()) else { continue };
+            match Schema::compile(json::get(&tool, "inputSchema").unwrap_or(b"{}")) {
+                Ok(schema) => {
+                    catalogue.schemas.insert(name, Arc::new(schema));
+                    catalogue.tools.push(tool);
+                }
+                Err(reason) => refused.push(format!("tool `{name}` is not offered: {reason}")),
+            }
+        }
+        (catalogue, refused)
+    }
+
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.tools == other.tools
+            && self.resources == other.resources
+            && self.templates == other.templates
+            && self.prompts == other.prompts
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.tools.iter().filter_map(|tool| json::get_string(tool, "name")).map(|name| name.into_owned()).collect()
+    }
+
+    /// The list that a command asks for, and its key.
+    pub(crate) fn list(&self, command: Command) -> Option<(&'static str, &[Vec<u8>])> {
+        match command {
+            Command::ListTools => Some((Kind::Tools.key(), &self.tools)),
+            Command::ListResources => Some((Kind::Resources.key(), &self.resources)),
+            Command::ListResourceTemplates => Some((Kind::Templates.key(), &self.templates)),
+            Command::ListPrompts => Some((Kind::Prompts.key(), &self.prompts)),
+            _ => None,
+        }
+    }
+
+    /// Whether a tool is offered and takes these arguments.
+    pub(crate) fn admit(&self, execution: &Execution) -> Result<(), Failure> {
+        let Some(schema) = self.schemas.get(&execution.name) else {
+            let name: String = execution.name.chars().take(128).collect();
+            return Err(Failure::new(Code::UnknownTool, format!("there is no tool `{name}`")));
+        };
+        schema
+            .check(&execution.value)
+            .map_err(|misfit| Failure::new(Code::InvalidInput, misfit.message).at(misfit.pointer))
+    }
+}
+
+/// All items of one list, page by page; none if there is no such list.
+async fn list<S: Service>(local: &Local<S>, kind: Kind) -> Vec<Vec<u8>> {
+    let mut items = Vec::new();
+    let mut params = b"{}".to_vec();
+    while items.len() < MAX_ITEMS {
+        let answer = local.request(kind.method(), &params).await;
+        let result = match &answer {
+            Answer::Result(result) => result.as_slice(),
+            Answer::Response(response) => response.result().unwrap_or(b"{}"),
+            Answer::Error(_) => b"{}",
+        };
+        let array = json::get(result, kind.key()).unwrap_or(b"[]");
+        let places = json::elements(array).unwrap_or_default();
+        items.extend(places.into_iter().map(|place| array[place].to_vec()).filter(|item| item.first() == Some(&b'{')));
+        let Some(cursor) = json::get(result, "nextCursor").filter(|cursor| cursor.first() == Some(&b'"')) else {
+            break;
+        };
+        params = [b"{\"cursor\":".as_slice(), cursor, b"}"].concat();
+    }
+    items
+}

@@ -1,0 +1,251 @@
+//! The provider's loop: every cause of work is a variant of [`Cause`], and is dealt with to its end before the next.
+//!
+//! Tools run in tasks of their own; everything else (reading, checking, signing, recording) happens here, in order, so that
+//! there is nothing to lock.
+
+mod announce;
+mod deliver;
+mod intake;
+mod work;
+
+use crate::call::Reply;
+use crate::catalogue::Catalogue;
+use crate::event::{Event, Observer};
+use crate::job::State;
+use crate::limits::Gauge;
+use crate::plan::{Plan, REANNOUNCE};
+use crate::record::Record;
+use nostr::prelude::{EventId, Timestamp};
+use rialto_mcp::local::{Local, Notes};
+use rialto_mcp::message::Notification;
+use rialto_mcp::server::Service;
+use rialto_relay::clock::Clock;
+use rialto_relay::pool::{Arrival, Pool, Watch};
+use rialto_relay::seal;
+use rialto_wire::dvmcp::failure::{Code, Failure};
+use rialto_wire::dvmcp::provider_filters;
+use rialto_wire::dvmcp::request::{Address, Body};
+use std::collections::{HashMap, VecDeque};
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+/// How long running tools are waited for when the provider stops.
+const LAST_CALLS: Duration = Duration::from_secs(10);
+
+/// How long relays are given to take the last events.
+const LAST_EVENTS: Duration = Duration::from_secs(3);
+
+/// Who we are, to the MCP servers.
+const INFO: &str = concat!("{\"name\":\"rialto\",\"version\":\"", env!("CARGO_PKG_VERSION"), "\"}");
+
+/// What to subscribe to.
+pub fn watches(plan: &Plan) -> Vec<Watch> {
+    let me = plan.keys.public_key();
+    let window = Duration::from_secs(plan.window.past);
+    let [to_us, to_anyone] = provider_filters(me);
+    vec![
+        Watch { filter: to_us, spread: window },
+        Watch { filter: to_anyone, spread: window },
+        Watch { filter: seal::filter(me), spread: window + Duration::from_secs(seal::SPREAD_SECS) },
+    ]
+}
+
+/// What makes the loop turn.
+enum Cause {
+    Arrival(Arrival),
+    Noted(Notification),
+    Ended(Ended),
+    Delivered(EventId),
+    Reloaded(Box<(Catalogue, Vec<String>)>),
+    Announce,
+    Stop,
+}
+
+/// A tool has answered, or failed.
+struct Ended {
+    id: EventId,
+    outcome: Result<Reply, Failure>,
+}
+
+/// A request as far as answering it goes: whom, which way, and what to call it.
+#[derive(Debug, Clone)]
+struct Ticket {
+    address: Address,
+    relay: Arc<str>,
+    sealed: bool,
+    came: Instant,
+    what: String,
+}
+
+/// One request on its way.
+struct Job {
+    ticket: Ticket,
+    /// What is to be done; taken when it begins.
+    body: Option<Body>,
+    progress: bool,
+    parts: bool,
+    state: State,
+    running: Option<AbortHandle>,
+    last_progress: Option<Instant>,
+}
+
+/// Everything that the loop works on.
+struct Provider<S: Service> {
+    plan: Plan,
+    pool: Pool,
+    clock: Arc<dyn Clock>,
+    observer: Observer,
+    local: Arc<Local<S>>,
+    record: Record,
+    gauge: Gauge,
+    catalogue: Catalogue,
+    jobs: HashMap<EventId, Job>,
+    /// Jobs that wait for a place, in the order of their coming.
+    queue: VecDeque<EventId>,
+    /// Jobs that want progress, by their tokens.
+    tokens: HashMap<u64, EventId>,
+    next_token: u64,
+    causes: mpsc::UnboundedSender<Cause>,
+    announced: announce::Announced,
+    is_loading: bool,
+    load_again: bool,
+    resent: Gauge,
+}
+
+/// Serves until `stop` comes true. `service` is what does the work; `pool` is connected and subscribed to [`watches`].
+pub async fn run<S: Service>(
+    plan: Plan,
+    service: Arc<S>,
+    (pool, mut arrivals): (Pool, mpsc::Receiver<Arrival>),
+    clock: Arc<dyn Clock>,
+    observer: Observer,
+    stop: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let keep = 2 * (plan.window.past + plan.window.future);
+    let (record, recovered) = Record::open(&plan.record, keep, clock.now())?;
+    let mut stop = std::pin::pin!(stop);
+    let opened = tokio::select! {
+        opened = Local::open(service, INFO) => opened,
+        () = &mut stop => return Ok(()),
+    };
+    let (local, _, mut notes) = opened;
+    let local = Arc::new(local);
+    // Bounded by what feeds it: jobs, publications and reloads are.
+    let (causes, mut caused) = mpsc::unbounded_channel();
+    let now = Instant::now();
+    let mut provider = Provider {
+        gauge: Gauge::new(plan.limits.clone(), now),
+        announced: announce::Announced::load(&plan.record),
+        plan,
+        pool,
+        clock,
+        observer,
+        local,
+        record,
+        catalogue: Catalogue::default(),
+        jobs: HashMap::new(),
+        queue: VecDeque::new(),
+        tokens: HashMap::new(),
+        next_token: 1,
+        causes,
+        is_loading: false,
+        load_again: false,
+        resent: intake::resend_gauge(now),
+    };
+    provider.recover(recovered);
+    let (catalogue, refused) = Catalogue::load(&provider.local).await;
+    provider.offer(catalogue, &refused);
+    provider.observer.tell(Event::Ready { tools: provider.catalogue.names() });
+    let mut announce = tokio::time::interval_at(now + REANNOUNCE, REANNOUNCE);
+    loop {
+        let cause = tokio::select! {
+            biased;
+            () = &mut stop => Cause::Stop,
+            Some(cause) = caused.recv() => cause,
+            note = next_note(&mut notes) => Cause::Noted(note),
+            Some(arrival) = arrivals.recv() => Cause::Arrival(arrival),
+            _ = announce.tick() => Cause::Announce,
+        };
+        if matches!(cause, Cause::Stop) {
+            break;
+        }
+        provider.turn(cause);
+    }
+    provider.stop(&mut caused).await;
+    Ok(())
+}
+
+/// Never ends: the client is ours, and lives as long as the loop.
+async fn next_note(notes: &mut Notes) -> Notification {
+    match notes.next().await {
+        Some(note) => note,
+        None => std::future::pending().await,
+    }
+}
+
+impl<S: Service> Provider<S> {
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn turn(&mut self, cause: Cause) {
+        match cause {
+            Cause::Arrival(Arrival::Event { event, relay, stored }) => self.arrived(*event, relay, stored),
+            Cause::Arrival(Arrival::Repeat { id, relay }) => self.repeated(&id, &relay),
+            Cause::Arrival(Arrival::Subscribed { relay }) => self.subscribed(&relay),
+            Cause::Noted(note) => self.noted(&note),
+            Cause::Ended(ended) => self.ended(ended),
+            Cause::Delivered(id) => {
+                if let Err(error) = self.record.sent(&id) {
+                    self.observer.warn(format!("cannot write the record: {error}"));
+                }
+            }
+            Cause::Reloaded(loaded) => self.reloaded(loaded.0, &loaded.1),
+            Cause::Announce => self.reload(),
+            Cause::Stop => {}
+        }
+    }
+
+    fn noted(&mut self, note: &Notification) {
+        match note.method() {
+            "notifications/progress" => self.progressed(note.params()),
+            "notifications/tools/list_changed"
+            | "notifications/resources/list_changed"
+            | "notifications/prompts/list_changed" => self.reload(),
+            _ => {}
+        }
+    }
+
+    /// Lets running tools finish, answers the rest, withdraws the announcement.
+    async fn stop(&mut self, caused: &mut mpsc::UnboundedReceiver<Cause>) {
+        // What was not begun is left to whoever serves next: the relays still have it.
+        for id in std::mem::take(&mut self.queue) {
+            self.jobs.remove(&id);
+        }
+        let end = Instant::now() + LAST_CALLS;
+        while !self.jobs.is_empty() {
+            match tokio::time::timeout_at(end, caused.recv()).await {
+                Ok(Some(cause @ (Cause::Ended(_) | Cause::Delivered(_)))) => self.turn(cause),
+                Ok(Some(_)) => {}
+                Ok(None) | Err(_) => break,
+            }
+        }
+        let left: Vec<EventId> = self.jobs.keys().copied().collect();
+        for id in left {
+            let words = "the provider stopped during the call; nobody knows what it did";
+            self.ended(Ended { id, outcome: Err(Failure::new(Code::OutcomeUnknown, words)) });
+        }
+        self.withdraw();
+        self.pool.stop(LAST_EVENTS).await;
+        while let Ok(cause) = caused.try_recv() {
+            if matches!(cause, Cause::Delivered(_)) {
+                self.turn(cause);
+            }
+        }
+    }
+}

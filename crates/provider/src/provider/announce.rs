@@ -1,0 +1,137 @@
+//! Keeps the announcement true: on all relays, whenever the offer changes, until the end.
+
+use super::{Cause, Provider};
+use crate::catalogue::Catalogue;
+use crate::event::Event as Told;
+use crate::plan::Ending;
+use nostr::prelude::{Event, Timestamp};
+use rialto_mcp::server::Service;
+use rialto_relay::sign::sign;
+use rialto_wire::dvmcp::announcement::{self, Offer};
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What was said last.
+#[derive(Debug)]
+pub(super) struct Announced {
+    /// The announcement and the relay list.
+    events: Vec<Event>,
+    /// Relays that have been subscribed to before.
+    relays: HashSet<String>,
+    /// When something was said last, also by an earlier process: what comes next must be later to count.
+    last: u64,
+    file: PathBuf,
+}
+
+impl Announced {
+    pub(super) fn load(directory: &Path) -> Self {
+        let file = directory.join("announced");
+        let last = fs::read_to_string(&file).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        Self { events: Vec::new(), relays: HashSet::new(), last, file }
+    }
+
+    /// The time to write on what is said next.
+    fn next(&mut self, now: Timestamp) -> Timestamp {
+        self.last = now.as_secs().max(self.last + 1);
+        // Losing it costs at most one announcement that looks older than it is.
+        let _ = fs::write(&self.file, self.last.to_string());
+        Timestamp::from(self.last)
+    }
+}
+
+impl<S: Service> Provider<S> {
+    /// Asks the servers for their lists again, unless that is being done.
+    pub(super) fn reload(&mut self) {
+        if self.is_loading {
+            self.load_again = true;
+            return;
+        }
+        self.is_loading = true;
+        let (local, causes) = (self.local.clone(), self.causes.clone());
+        tokio::spawn(async move {
+            let loaded = Catalogue::load(&local).await;
+            let _ = causes.send(Cause::Reloaded(Box::new(loaded)));
+        });
+    }
+
+    pub(super) fn reloaded(&mut self, catalogue: Catalogue, refused: &[String]) {
+        self.is_loading = false;
+        if std::mem::take(&mut self.load_again) {
+            self.reload();
+        }
+        if !catalogue.is_same(&self.catalogue) {
+            self.offer(catalogue, refused);
+            self.observer.tell(Told::Changed { tools: self.catalogue.tools.len() });
+        } else if !self.events().is_empty() {
+            // Unchanged, but said again: a relay may have lost it.
+            self.announce();
+        }
+    }
+
+    fn events(&self) -> &[Event] {
+        &self.announced.events
+    }
+
+    /// Offers this from now on, and announces it.
+    pub(super) fn offer(&mut self, catalogue: Catalogue, refused: &[String]) {
+        for words in refused {
+            self.observer.warn(words.as_str());
+        }
+        self.catalogue = catalogue;
+        self.announce();
+    }
+
+    fn announce(&mut self) {
+        if self.plan.access.is_private() {
+            return;
+        }
+        let now = self.now();
+        let now = self.announced.next(now);
+        let keys = &self.plan.keys;
+        let offer = Offer {
+            id: &self.plan.id,
+            name: &self.plan.name,
+            about: &self.plan.about,
+            tools: &self.catalogue.tools,
+            resources: &self.catalogue.resources,
+            templates: &self.catalogue.templates,
+            prompts: &self.catalogue.prompts,
+            relays: &self.plan.relays,
+        };
+        let me = keys.public_key();
+        let announcement = sign(keys, offer.write(me, now));
+        let relay_list = sign(keys, announcement::relay_list(&self.plan.relays, me, now));
+        self.announced.events = vec![announcement, relay_list];
+        let published: Vec<_> = self.announced.events.iter().map(|event| self.pool.publish(event)).collect();
+        let observer = self.observer.clone();
+        tokio::spawn(async move {
+            let Some(first) = published.first() else { return };
+            let report = first.settled().await;
+            observer.tell(Told::Announced { accepted: report.accepted, relays: report.verdicts.len() + report.open });
+        });
+    }
+
+    /// A relay that we are connected to again may have lost what it was told.
+    pub(super) fn subscribed(&mut self, relay: &Arc<str>) {
+        if !self.announced.relays.insert(relay.to_string()) {
+            for event in self.events() {
+                self.pool.publish_to(event, |url| url == &**relay);
+            }
+        }
+    }
+
+    /// Takes the announcement back.
+    pub(super) fn withdraw(&mut self) {
+        let Some(announcement) = self.announced.events.first().filter(|_| self.plan.ending == Ending::Withdraw) else {
+            return;
+        };
+        let id = announcement.id;
+        let now = self.now();
+        let at = self.announced.next(now);
+        let keys = &self.plan.keys;
+        let event = sign(keys, announcement::withdrawal(id, &self.plan.id, keys.public_key(), at));
+        self.pool.publish(&event);
+    }
+}

@@ -1,0 +1,214 @@
+//! From an event to a request that may be served, or to the reason why not.
+
+use super::{Job, Provider, Ticket};
+use crate::job::{Happened, Price, State, Task, step};
+use crate::limits::{Gauge, Limits};
+use crate::record::Known;
+use nostr::prelude::{Event, EventId, PublicKey, UnsignedEvent};
+use rialto_mcp::server::Service;
+use rialto_relay::seal;
+use rialto_wire::dvmcp::answer::Outcome;
+use rialto_wire::dvmcp::failure::{Code, Failure};
+use rialto_wire::dvmcp::request::{self, Address, Body, Reading, Request};
+use rialto_wire::dvmcp::{Command, announcement};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A repeat gets its answer again if the first is this old; sooner, it is still on its way.
+const RESEND_AFTER_SECS: u64 = 10;
+
+/// Answers that are sent again in a minute, whoever asks.
+const RESENT_PER_MINUTE: u32 = 300;
+
+/// Counts answers that are sent again.
+pub(super) fn resend_gauge(now: Instant) -> Gauge {
+    Gauge::new(Limits { rate: RESENT_PER_MINUTE, rate_per_key: 0, ..Limits::default() }, now)
+}
+
+impl<S: Service> Provider<S> {
+    pub(super) fn arrived(&mut self, event: Event, relay: Arc<str>, stored: bool) {
+        let me = self.plan.keys.public_key();
+        let (event, sealed) = if seal::is_wrap(&event) {
+            // What cannot be opened is not for us, or not for anybody.
+            let Ok(inner) = seal::open(&self.plan.keys, &event) else { return };
+            (inner, true)
+        } else {
+            (unsigned(event), false)
+        };
+        let (address, read) = match request::read(&event, &me, self.plan.open_jobs) {
+            Reading::NotOurs => return,
+            Reading::Refused { address, failure } => (address, Err(failure)),
+            Reading::Request(request) => (request.address.clone(), Ok(request)),
+        };
+        let what = name(&address, read.as_ref().ok().map(|request| &request.body));
+        let id = address.request;
+        let ticket = Ticket { address, relay, sealed, came: Instant::now(), what };
+        if self.jobs.contains_key(&id) || self.record.known(&id) != Known::New {
+            if !stored {
+                self.repeated(&id, &ticket.relay);
+            }
+            return;
+        }
+        match self.check(&event, &ticket.address) {
+            Check::Go => {}
+            Check::Drop => return,
+            Check::Complain(failure) => {
+                // Answered at most now and then, and not recorded: a flood must not fill the disk either.
+                if self.gauge.may_complain(&ticket.address.customer, ticket.came) {
+                    self.fail_unrecorded(&ticket, &failure);
+                }
+                return;
+            }
+        }
+        match read {
+            Ok(request) => self.take(*request, ticket),
+            Err(failure) => self.fail(&ticket, &failure),
+        }
+    }
+
+    /// Whether a request comes at the right time from somebody who may ask.
+    fn check(&mut self, event: &UnsignedEvent, address: &Address) -> Check {
+        let now = self.now();
+        if request::expiration(event).is_some_and(|end| end <= now) {
+            return Check::Drop;
+        }
+        let (made, now) = (event.created_at.as_secs(), now.as_secs());
+        let window = self.plan.window;
+        if made + window.past < now || made > now + window.future {
+            let words = "the request was made too long ago, or in the future";
+            return Check::Complain(Failure::new(Code::StaleRequest, words));
+        }
+        if !self.plan.access.allows(&address.customer) {
+            return Check::Complain(Failure::new(Code::Unauthorized, "this key may not use this service"));
+        }
+        if !self.gauge.admit(&address.customer, Instant::now()) {
+            return Check::Complain(Failure::new(Code::RateLimited, "too many requests; try again in a minute"));
+        }
+        Check::Go
+    }
+
+    fn take(&mut self, request: Request, ticket: Ticket) {
+        let admitted = match &request.body {
+            Body::List { cursor } => return self.give_list(&ticket, cursor.as_deref()),
+            Body::Cancel { target } => {
+                let cancelled = self.cancel(target, &ticket.address.customer);
+                return self.succeed(&ticket, format!("{{\"cancelled\":{cancelled}}}"));
+            }
+            Body::Execute(execution) => self.catalogue.admit(execution),
+            Body::Batch(executions) => executions.iter().enumerate().try_for_each(|(index, execution)| {
+                self.catalogue.admit(execution).map_err(|failure| Failure {
+                    message: format!("call {index}: {}", failure.message),
+                    pointer: failure.pointer.map(|pointer| format!("/calls/{index}/parameters{pointer}")),
+                    ..failure
+                })
+            }),
+            Body::Read { .. } | Body::Prompt { .. } | Body::Complete { .. } => Ok(()),
+        };
+        match admitted {
+            Ok(()) => self.enqueue(request, ticket),
+            Err(failure) => self.fail(&ticket, &failure),
+        }
+    }
+
+    fn give_list(&mut self, ticket: &Ticket, cursor: Option<&str>) {
+        let Ok(start) = cursor.map_or(Ok(0), str::parse::<usize>) else {
+            let failure = Failure::new(Code::InvalidInput, "`cursor` is not one that this service gave");
+            return self.fail(ticket, &failure);
+        };
+        let limit = self.content_limit(ticket.sealed);
+        let list = ticket.address.command.and_then(|command| self.catalogue.list(command));
+        let Some((key, items)) = list else { return };
+        let content = announcement::page(key, items, start, limit);
+        self.succeed(ticket, content);
+    }
+
+    /// Puts a request that may be served in the queue.
+    fn enqueue(&mut self, request: Request, ticket: Ticket) {
+        // Everything is free as yet; a price would lead to a quote, and the money to the queue.
+        let (state, task) = step(State::Received, Happened::Priced(Price::Free));
+        if task != Task::Queue {
+            return;
+        }
+        if !self.gauge.may_wait(self.queue.len()) {
+            if self.gauge.may_complain(&ticket.address.customer, ticket.came) {
+                let failure = Failure::new(Code::Busy, "too many requests are waiting; try again in ten seconds");
+                self.fail_unrecorded(&ticket, &failure);
+            }
+            return;
+        }
+        let id = ticket.address.request;
+        let Request { body, progress, parts, .. } = request;
+        let job = Job { ticket, body: Some(body), progress, parts, state, running: None, last_progress: None };
+        self.queue.push_back(id);
+        self.jobs.insert(id, job);
+        self.fill_places();
+    }
+
+    /// Cancels a job of the same customer; says whether there was one.
+    fn cancel(&mut self, target: &EventId, customer: &PublicKey) -> bool {
+        let Some(job) = self.jobs.get_mut(target).filter(|job| job.ticket.address.customer == *customer) else {
+            return false;
+        };
+        let (state, task) = step(job.state, Happened::Cancelled);
+        job.state = state;
+        if task != Task::Stop {
+            return false;
+        }
+        let Some(job) = self.jobs.remove(target) else { return false };
+        self.queue.retain(|id| id != target);
+        if let Some(running) = &job.running {
+            running.abort();
+            self.gauge.end(customer);
+        }
+        self.fail(&job.ticket, &Failure::new(Code::Cancelled, "cancelled at the customer's wish"));
+        self.fill_places();
+        true
+    }
+
+    /// A request that has been here before: if it was answered a while ago, the answer may have been lost.
+    pub(super) fn repeated(&mut self, id: &EventId, relay: &str) {
+        if self.record.known(id) != Known::Done {
+            return;
+        }
+        let now = self.now().as_secs();
+        let Some(answers) = self.record.answers(id) else { return };
+        // The dates of wraps say nothing; the gauge bounds those.
+        let is_old = |event: &Event| seal::is_wrap(event) || event.created_at.as_secs() + RESEND_AFTER_SECS <= now;
+        if answers.iter().all(is_old) && self.resent.admit(&self.plan.keys.public_key(), Instant::now()) {
+            for answer in &answers {
+                self.pool.publish_to(answer, |url| url == relay);
+            }
+        }
+    }
+
+    fn succeed(&mut self, ticket: &Ticket, content: String) {
+        let events = vec![self.writer(ticket).response(&ticket.address, Outcome::Success, content)];
+        self.answer(ticket, events, None);
+    }
+}
+
+/// What a request is called in the operator's log: the command, and the name in it.
+fn name(address: &Address, body: Option<&Body>) -> String {
+    let command = address.command.map_or("?", Command::name);
+    match body {
+        Some(Body::Execute(execution)) => format!("{command} {}", execution.name),
+        Some(Body::Prompt { name, .. }) => format!("{command} {name}"),
+        Some(Body::Read { uri }) => format!("{command} {uri}"),
+        _ => command.to_owned(),
+    }
+}
+
+enum Check {
+    Go,
+    Drop,
+    Complain(Failure),
+}
+
+fn unsigned(event: Event) -> UnsignedEvent {
+    let Event { id, pubkey, created_at, kind, tags, content, .. } = event;
+    UnsignedEvent { id: Some(id), pubkey, created_at, kind, tags, content }
+}
+
+/// At most one progress event in this time.
+pub(super) const PROGRESS_PAUSE: Duration = Duration::from_secs(1);

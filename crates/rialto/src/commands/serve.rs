@@ -1,0 +1,155 @@
+//! `rialto serve`: MCP servers offered on Nostr.
+
+mod arguments;
+mod greeting;
+mod log;
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nostr::prelude::RelayUrl;
+use rialto_hub::Hub;
+use rialto_hub::event::Events;
+use rialto_provider::plan::Plan;
+use rialto_provider::provider::{self, watches};
+use rialto_relay::clock::SystemClock;
+use rialto_relay::embedded::{self, Relay};
+use rialto_relay::pool::{Options, Pool};
+use rialto_relay::status::State;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+pub(crate) use arguments::Arguments;
+
+use crate::commands::gateway::{make_plan, new_guard, no_signals, refuse_loops, tell};
+use crate::commands::wait_for;
+use crate::environment::Environment;
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::identity::{self, Identity, Role};
+use crate::talk::{Aside, Talk, Tone};
+
+/// How long a server may take to start before the rest is offered without it. A first `npx` fetches packages.
+const SERVERS_START: Duration = Duration::from_secs(60);
+
+pub(crate) fn run(arguments: Arguments, environment: &Environment, talk: &Talk) -> Outcome {
+    refuse_loops()?;
+    let identity = identity::load(Role::Provider, arguments.key(), environment)?;
+    let given = arguments.relays(environment)?;
+    let record = identity::data_directory(environment)?.join("jobs").join(identity.keys.public_key().to_hex());
+    let service = arguments.service(&identity, record)?;
+    let (settings, command, listen) = arguments.rest();
+    let mut hub = make_plan(&command, settings, environment, talk)?;
+    hub.startup_grace = hub.startup_grace.max(SERVERS_START);
+    service.restrict(&mut hub)?;
+    let plan = service.plan(&hub);
+    wait_for(serve(Setup { identity, given, plan, hub, listen }, *talk))
+}
+
+struct Setup {
+    identity: Identity,
+    /// Relays that were asked for; none means our own.
+    given: Vec<RelayUrl>,
+    plan: Plan,
+    hub: rialto_hub::plan::Plan,
+    listen: std::net::SocketAddr,
+}
+
+async fn serve(setup: Setup, talk: Talk) -> Outcome {
+    let Setup { identity, given, mut plan, hub, listen } = setup;
+    greeting::key(&talk, &identity);
+    let (built_in, relays) = relays(given, listen).await?;
+    plan.relays = relays.iter().map(|url| url.as_str_without_trailing_slash().to_owned()).collect();
+    greeting::relays(&talk, &plan.relays, built_in.is_some());
+    let (aside, last_words) = Aside::new(talk);
+    let aside = Arc::new(aside);
+    let hub_aside = aside.clone();
+    let hub = Hub::start(hub, new_guard()?, Events::new(move |event| tell(&hub_aside, &event)));
+    let options = Options { keys: Some(plan.keys.clone()), ..Options::default() };
+    let (pool, arrivals) = Pool::start(&relays, watches(&plan), options);
+    let mut terminate = signal(SignalKind::terminate()).map_err(|error| no_signals(&error))?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| no_signals(&error))?;
+    let (ready, is_ready) = watch::channel(None);
+    let observer = log::observer(aside.clone(), ready);
+    let greeted = tokio::spawn(greeting::ready(talk, plan.clone(), pool.clone(), is_ready));
+    let watched = tokio::spawn(watch_relays(pool.clone(), aside.clone()));
+    let stop = async {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
+    let clock = Arc::new(SystemClock);
+    let served = Box::pin(provider::run(plan, hub.clone(), (pool, arrivals), clock, observer, stop)).await;
+    greeted.abort();
+    watched.abort();
+    // Whoever asks twice does not want to wait for servers to end by themselves; the guard ends them.
+    tokio::select! {
+        () = hub.stop() => {}
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    drop(hub);
+    if let Some(relay) = built_in {
+        relay.stop().await;
+    }
+    drop(aside);
+    last_words.wait();
+    served.map_err(|error| not_served(&error, &identity))
+}
+
+fn not_served(error: &std::io::Error, identity: &Identity) -> Failure {
+    match error.kind() {
+        ErrorKind::ResourceBusy => Failure::new(Exit::NotAllowed, "another `rialto serve` runs with this key")
+            .code("key_in_use")
+            .hint("serve several servers with --config, or give each its own key with --key FILE"),
+        _ => Failure::unexpected(format!("cannot keep a record beside {}", identity.path.display())).because(error),
+    }
+}
+
+/// The relays to use, and our own if it was started.
+async fn relays(given: Vec<RelayUrl>, listen: std::net::SocketAddr) -> Result<(Option<Relay>, Vec<RelayUrl>), Failure> {
+    if !given.is_empty() {
+        return Ok((None, given));
+    }
+    let options = embedded::Options { listen, name: "rialto serve".to_owned(), ..embedded::Options::default() };
+    match Relay::start(options).await {
+        Ok(relay) => {
+            let url = crate::relays::parse(&relay.url())?;
+            Ok((Some(relay), vec![url]))
+        }
+        // Most likely `rialto relay`, or another `rialto serve` with its own: that one is as good.
+        Err(error) if error.kind() == ErrorKind::AddrInUse => {
+            Ok((None, vec![crate::relays::parse(&format!("ws://{listen}"))?]))
+        }
+        Err(error) => Err(Failure::unexpected("the built-in relay cannot start")
+            .because(&error)
+            .hint("name a relay:  --relay wss://relay.example")),
+    }
+}
+
+/// Says when a relay goes, and when it is back.
+async fn watch_relays(pool: Pool, aside: Arc<Aside>) {
+    let mut changes = pool.changes();
+    let mut down: Vec<Arc<str>> = Vec::new();
+    loop {
+        for status in pool.status() {
+            let was_down = down.contains(&status.url);
+            match status.state {
+                State::Down { reason, .. } if !was_down => {
+                    aside.say(Tone::Warn, format!("relay {} cannot be reached: {reason}", status.url));
+                    down.push(status.url);
+                }
+                State::Subscribed if was_down => {
+                    aside.say(Tone::Info, format!("relay {} is back", status.url));
+                    down.retain(|url| *url != status.url);
+                }
+                _ => {}
+            }
+        }
+        if changes.changed().await.is_err() {
+            return;
+        }
+    }
+}

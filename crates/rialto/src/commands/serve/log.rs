@@ -1,0 +1,38 @@
+//! What `rialto serve` says while it works: a line for each request.
+
+use std::sync::Arc;
+
+use nostr::nips::nip19::ToBech32;
+use rialto_provider::event::{Event, Observer};
+use tokio::sync::watch;
+
+use crate::talk::{Aside, Tone};
+
+/// Says what happens, and tells `ready` which tools there are once they can be called.
+pub(super) fn observer(aside: Arc<Aside>, ready: watch::Sender<Option<Vec<String>>>) -> Observer {
+    Observer::new(move |event| {
+        let (tone, line) = match event {
+            Event::Ready { tools } => {
+                ready.send_replace(Some(tools));
+                return;
+            }
+            Event::Changed { tools } => (Tone::Info, format!("the servers' offer changed: {tools} tools")),
+            Event::Announced { accepted, relays } => {
+                let tone = if accepted == 0 { Tone::Warn } else { Tone::Verbose };
+                (tone, format!("announced: {accepted} of {relays} relays took it so far"))
+            }
+            Event::Answered { customer, what, took, code, sealed } => {
+                let npub = customer.to_bech32().unwrap_or_default();
+                let short: String = npub.chars().take(12).collect();
+                let way = if sealed { "sealed" } else { "public" };
+                let took = took.as_secs_f64() * 1000.0;
+                (Tone::Info, format!("{short}…  {what}  {took:.1} ms  {}  {way}", code.unwrap_or("ok")))
+            }
+            Event::Warning(words) => (Tone::Warn, words),
+            _ => return,
+        };
+        // Names come from strangers and servers; none of them may steer the terminal.
+        let line = line.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect();
+        aside.say(tone, line);
+    })
+}
