@@ -15,7 +15,7 @@ use crate::job::State;
 use crate::limits::Gauge;
 use crate::plan::{Plan, REANNOUNCE};
 use crate::record::Record;
-use nostr::prelude::{EventId, Timestamp};
+use nostr::prelude::{Event as Signed, EventId, Timestamp};
 use rialto_mcp::local::{Local, Notes};
 use rialto_mcp::message::Notification;
 use rialto_mcp::server::Service;
@@ -61,6 +61,11 @@ enum Cause {
     Noted(Notification),
     Ended(Ended),
     Delivered(EventId),
+    /// A relay wanted proof of work, and it is done.
+    Worked {
+        id: EventId,
+        answers: Vec<Signed>,
+    },
     Reloaded(Box<(Catalogue, Vec<String>)>),
     Announce,
     Stop,
@@ -205,6 +210,7 @@ impl<S: Service> Provider<S> {
                     self.observer.warn(format!("cannot write the record: {error}"));
                 }
             }
+            Cause::Worked { id, answers } => self.worked(id, &answers),
             Cause::Reloaded(loaded) => self.reloaded(loaded.0, &loaded.1),
             Cause::Announce => self.reload(),
             Cause::Stop => {}

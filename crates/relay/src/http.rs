@@ -3,7 +3,7 @@
 use crate::socket;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Bytes;
-use hyper::header::{ACCEPT, HOST, USER_AGENT};
+use hyper::header::{ACCEPT, DATE, HOST, USER_AGENT};
 use hyper_util::rt::TokioIo;
 use nostr::types::url::Url;
 use std::io;
@@ -15,14 +15,22 @@ const MAX_DOCUMENT: usize = 256 * 1024;
 /// How long fetching a document may take in all.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// What was fetched.
+#[derive(Debug, Clone)]
+pub struct Document {
+    pub body: Bytes,
+    /// What time it is at the other end, in seconds since 1970.
+    pub date: Option<u64>,
+}
+
 /// Fetches one document. Redirections are not followed: they could lead anywhere.
-pub async fn get(url: &Url, accept: &str) -> io::Result<Bytes> {
+pub async fn get(url: &Url, accept: &str) -> io::Result<Document> {
     tokio::time::timeout(PATIENCE, fetch(url, accept))
         .await
         .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "no answer")))
 }
 
-async fn fetch(url: &Url, accept: &str) -> io::Result<Bytes> {
+async fn fetch(url: &Url, accept: &str) -> io::Result<Document> {
     let stream = socket::connect(url).await?;
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
@@ -45,8 +53,9 @@ async fn fetch(url: &Url, accept: &str) -> io::Result<Bytes> {
         if !response.status().is_success() {
             return Err(io::Error::other(format!("the answer is {}", response.status())));
         }
+        let date = response.headers().get(DATE).and_then(|date| seconds(date.to_str().ok()?));
         let body = Limited::new(response.into_body(), MAX_DOCUMENT).collect().await;
-        body.map(|body| body.to_bytes()).map_err(io::Error::other)
+        body.map(|body| Document { body: body.to_bytes(), date }).map_err(io::Error::other)
     };
     // The connection does the work while the exchange waits.
     let mut exchange = std::pin::pin!(exchange);
@@ -56,6 +65,35 @@ async fn fetch(url: &Url, accept: &str) -> io::Result<Bytes> {
         ended = &mut connection => {
             ended.map_err(io::Error::other)?;
             exchange.await
+        }
+    }
+}
+
+/// Reads `Sun, 06 Nov 1994 08:49:37 GMT`, the one form that servers may send.
+fn seconds(text: &str) -> Option<u64> {
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let words: Vec<&str> = text.split([' ', ':']).collect();
+    let [_, day, month, year, hour, minute, second, "GMT"] = words.as_slice() else { return None };
+    let number = |word: &str| word.parse::<u64>().ok();
+    let month = MONTHS.iter().position(|name| name == month)? as u64 + 1;
+    let (year, day) = (number(year).filter(|year| (1970..10_000).contains(year))?, number(day)?);
+    // Days since 1970, with years that begin in March so that leap days come last.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 719_469;
+    Some(days * 86_400 + number(hour)? * 3600 + number(minute)? * 60 + number(second)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::seconds;
+
+    #[test]
+    fn dates_are_read() {
+        assert_eq!(seconds("Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777));
+        assert_eq!(seconds("Thu, 01 Jan 1970 00:00:00 GMT"), Some(0));
+        assert_eq!(seconds("Thu, 29 Feb 2024 12:00:00 GMT"), Some(1_709_208_000));
+        for bad in ["", "yesterday", "Sun, 06 Nov 0000 08:49:37 GMT", "Sun, 06 Foo 1994 08:49:37 GMT"] {
+            assert_eq!(seconds(bad), None, "{bad}");
         }
     }
 }

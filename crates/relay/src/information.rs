@@ -28,12 +28,17 @@ struct Document {
 impl Limits {
     /// Asks a relay.
     pub async fn ask(relay: &RelayUrl) -> std::io::Result<Self> {
+        Ok(Self::ask_with_date(relay).await?.0)
+    }
+
+    /// The same, with the relay's time in seconds since 1970, if it tells.
+    pub async fn ask_with_date(relay: &RelayUrl) -> std::io::Result<(Self, Option<u64>)> {
         let mut url = Url::parse(relay.as_str()).map_err(std::io::Error::other)?;
         let scheme = if url.scheme() == "wss" { "https" } else { "http" };
         // Only changes that keep the URL valid can fail here, and this one does.
         url.set_scheme(scheme).map_err(|()| std::io::Error::other("no web address"))?;
-        let body = http::get(&url, "application/nostr+json").await?;
-        Ok(Self::read(&body))
+        let document = http::get(&url, "application/nostr+json").await?;
+        Ok((Self::read(&document.body), document.date))
     }
 
     fn read(body: &[u8]) -> Self {

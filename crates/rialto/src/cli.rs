@@ -6,7 +6,7 @@ use std::ffi::OsString;
 
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use crate::commands::{completions, config, demo, gateway, guard, man, mcp, paths, relay, serve};
+use crate::commands::{completions, config, connect, demo, doctor, gateway, guard, man, mcp, paths, relay, serve};
 use crate::environment;
 use crate::exit::Exit;
 use crate::talk::Format;
@@ -57,6 +57,8 @@ pub(crate) enum Command {
     Gateway(gateway::Arguments),
     Mcp(mcp::Arguments),
     Relay(relay::Arguments),
+    Connect(connect::Arguments),
+    Doctor(doctor::Arguments),
     Demo(demo::Arguments),
     Config(config::Arguments),
     Paths(paths::Arguments),

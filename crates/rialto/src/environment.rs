@@ -30,7 +30,8 @@ const REGISTRY: [(&str, &str); 8] = [
 ];
 
 /// Variables of the machine that we follow as well.
-const FOLLOWED: [(&str, &str); 2] = [
+const FOLLOWED: [(&str, &str); 3] = [
+    ("CODEX_HOME", "where Codex keeps its file, for `rialto connect codex`"),
     ("NO_COLOR", "any value switches colour off, unless --color always is given"),
     ("XDG_*_HOME", "CONFIG, DATA, STATE and CACHE: where files live, see `rialto paths`"),
 ];

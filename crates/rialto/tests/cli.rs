@@ -25,11 +25,14 @@ use std::path::Path;
 use support::{Run, World, repository};
 
 /// Every command that a user sees, with its parents.
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 15] = [
     "gateway",
     "mcp",
     "mcp example",
+    "serve",
     "relay",
+    "connect",
+    "doctor",
     "demo",
     "config",
     "config show",

@@ -5,7 +5,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use jsonschema::Draft;
 use serde_json::{Map, Value};
 
 use super::compile::Program;
@@ -273,7 +272,7 @@ impl<'s> Walk<'s> {
             for (index, item) in items.iter().enumerate() {
                 if self.attempt(contains.item, item, &Path::Item(at, index))?.is_some() {
                     found += 1;
-                    if self.program.is_tracking && self.program.draft == Draft::Draft202012 {
+                    if self.program.is_tracking {
                         seen.items.insert(index);
                     }
                 }
@@ -286,7 +285,8 @@ impl<'s> Walk<'s> {
         if keywords.is_unique {
             let mut texts = HashSet::new();
             for (index, item) in items.iter().enumerate() {
-                self.take(count(item) as usize)?;
+                // Writing and hashing a value costs as much as some steps.
+                self.take(4 * count(item) as usize)?;
                 let mut text = String::new();
                 write_canonical(&mut text, item);
                 self.take(text.len() / 16)?;

@@ -7,6 +7,7 @@ use crate::plan::Ending;
 use nostr::prelude::{Event, Timestamp};
 use rialto_mcp::server::Service;
 use rialto_relay::sign::sign;
+use rialto_relay::work;
 use rialto_wire::dvmcp::announcement::{self, Offer};
 use std::collections::HashSet;
 use std::fs;
@@ -105,10 +106,18 @@ impl<S: Service> Provider<S> {
         let relay_list = sign(keys, announcement::relay_list(&self.plan.relays, me, now));
         self.announced.events = vec![announcement, relay_list];
         let published: Vec<_> = self.announced.events.iter().map(|event| self.pool.publish(event)).collect();
-        let observer = self.observer.clone();
+        let (observer, pool, keys) = (self.observer.clone(), self.pool.clone(), self.plan.keys.clone());
+        let events = self.announced.events.clone();
         tokio::spawn(async move {
             let Some(first) = published.first() else { return };
             let report = first.settled().await;
+            if let Some(bits) = work::demanded(&report) {
+                for event in &events {
+                    if let Some(event) = work::done(&keys, event, bits).await {
+                        pool.publish(&event);
+                    }
+                }
+            }
             observer.tell(Told::Announced { accepted: report.accepted, relays: report.verdicts.len() + report.open });
         });
     }

@@ -7,14 +7,19 @@ use rialto_mcp::server::Service;
 use rialto_relay::seal;
 use rialto_relay::sign::sign;
 use rialto_relay::verdict::Verdict;
+use rialto_relay::work;
 use rialto_wire::dvmcp::answer::Writer;
 use rialto_wire::dvmcp::failure::Failure;
+use std::time::Duration;
 
 /// No event is longer, whatever relays say: most take 64 KiB.
 const MAX_EVENT: usize = 60 * 1024;
 
 /// A sealed event is encrypted twice, and each time a third longer, and padded.
 const MAX_SEALED: usize = 24 * 1024;
+
+/// How long relays are waited for before work is done for those that want it.
+const WORK_WAIT: Duration = Duration::from_secs(3);
 
 /// What an event has beside its content.
 const AROUND: usize = 1536;
@@ -82,16 +87,43 @@ impl<S: Service> Provider<S> {
     pub(super) fn publish(&self, id: EventId, answers: &[Event]) {
         let Some(last) = answers.iter().map(|event| self.pool.publish(event)).last() else { return };
         let (causes, observer) = (self.causes.clone(), self.observer.clone());
+        // Kept only for the rare relay that wants work done.
+        let answers = answers.to_vec();
+        let keys = self.plan.keys.clone();
         tokio::spawn(async move {
-            let report = last.settled().await;
+            // A relay that is away may still come back; one that wants work is told apart by then.
+            let report = match tokio::time::timeout(WORK_WAIT, last.settled()).await {
+                Ok(report) => report,
+                Err(_) if work::demanded(&last.report()).is_some() => last.report(),
+                Err(_) => last.settled().await,
+            };
             if report.accepted > 0 {
                 let _ = causes.send(Cause::Delivered(id));
-                return;
+            } else if let Some(bits) = work::demanded(&report).filter(|_| !answers.iter().any(seal::is_wrap)) {
+                let mut worked = Vec::new();
+                for answer in &answers {
+                    worked.extend(work::done(&keys, answer, bits).await);
+                }
+                let _ = causes.send(Cause::Worked { id, answers: worked });
+            } else {
+                let said = |(relay, verdict): &(std::sync::Arc<str>, Verdict)| format!("{relay}: {verdict:?}");
+                let said: Vec<String> = report.verdicts.iter().map(said).collect();
+                observer.warn(format!("no relay took the answer to {}: {}", id.to_hex(), said.join("; ")));
             }
-            let said = |(relay, verdict): &(std::sync::Arc<str>, Verdict)| format!("{relay}: {verdict:?}");
-            let said: Vec<String> = report.verdicts.iter().map(said).collect();
-            observer.warn(format!("no relay took the answer to {}: {}", id.to_hex(), said.join("; ")));
         });
+    }
+
+    /// The same answers with work done: they take the place of the others.
+    pub(super) fn worked(&mut self, id: EventId, answers: &[Event]) {
+        if answers.is_empty() {
+            return;
+        }
+        if let Err(error) = self.record.finish(&id, answers, self.now()) {
+            self.observer.warn(format!("cannot write the record: {error}"));
+        }
+        for answer in answers {
+            self.pool.publish(answer);
+        }
     }
 
     fn tell(&self, ticket: &Ticket, code: Option<&'static str>) {

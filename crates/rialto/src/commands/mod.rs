@@ -2,7 +2,9 @@
 
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod connect;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod gateway;
 pub(crate) mod guard;
 pub(crate) mod man;
@@ -28,6 +30,8 @@ pub(crate) fn run(command: Option<Command>, environment: &Environment, talk: &Ta
         Some(Command::Gateway(arguments)) => gateway::run(arguments, environment, talk),
         Some(Command::Mcp(arguments)) => mcp::run(&arguments),
         Some(Command::Relay(arguments)) => relay::run(arguments, talk),
+        Some(Command::Connect(arguments)) => connect::run(&arguments, environment, talk),
+        Some(Command::Doctor(arguments)) => doctor::run(&arguments, environment, talk),
         Some(Command::Demo(_)) => demo::run(talk),
         Some(Command::Config(arguments)) => config::run(arguments, environment, talk),
         Some(Command::Paths(_)) => paths::run(environment, talk),

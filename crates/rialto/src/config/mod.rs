@@ -5,22 +5,22 @@
 //! [`planning`] expands variables and checks what is left. Everything wrong is collected in a [`problem::Report`].
 
 pub(crate) mod choice;
-mod document;
+pub(crate) mod document;
 mod env_file;
 mod expand;
 mod fields;
 mod host_file;
-mod json;
+pub(crate) mod json;
 pub(crate) mod mask;
 pub(crate) mod planning;
 pub(crate) mod problem;
 mod rialto_file;
 pub(crate) mod server;
 pub(crate) mod settings;
-mod source;
+pub(crate) mod source;
 #[cfg(test)]
 mod tests;
-mod tree;
+pub(crate) mod tree;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

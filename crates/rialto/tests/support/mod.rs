@@ -71,7 +71,7 @@ impl World {
             .unwrap();
         let readable = |bytes: Vec<u8>| {
             let text = String::from_utf8(bytes).unwrap();
-            let text = text.replace(self.home().to_str().unwrap(), "[HOME]");
+            let text = text.replace(self.home().to_str().unwrap(), "[HOME]").replace(&own_path(), "[RIALTO]");
             text.replace(env!("CARGO_PKG_VERSION"), "[VERSION]").replace('\u{1b}', "[ESC]")
         };
         Run {
@@ -80,6 +80,11 @@ impl World {
             stderr: readable(output.stderr),
         }
     }
+}
+
+/// The whole path of the binary.
+pub(crate) fn own_path() -> String {
+    fs::canonicalize(env!("CARGO_BIN_EXE_rialto")).unwrap().into_os_string().into_string().unwrap()
 }
 
 /// The top of the repository.

@@ -6,11 +6,15 @@ use nostr::nips::nip19::ToBech32;
 use rialto_provider::event::{Event, Observer};
 use tokio::sync::watch;
 
-use crate::talk::{Aside, Tone};
+use crate::talk::{Aside, Level, Talk, Tone};
 
 /// Says what happens, and tells `ready` which tools there are once they can be called.
-pub(super) fn observer(aside: Arc<Aside>, ready: watch::Sender<Option<Vec<String>>>) -> Observer {
+pub(super) fn observer(talk: Talk, aside: Arc<Aside>, ready: watch::Sender<Option<Vec<String>>>) -> Observer {
     Observer::new(move |event| {
+        // Nothing is put into words that nobody hears.
+        if talk.level == Level::Quiet && !matches!(event, Event::Ready { .. }) {
+            return;
+        }
         let (tone, line) = match event {
             Event::Ready { tools } => {
                 ready.send_replace(Some(tools));
