@@ -11,6 +11,9 @@ const MAX_CUSTOMERS: usize = 20_000;
 /// A customer gets at most one error of the cheap kind in this time, so that nobody can make us flood relays.
 const ERROR_PAUSE: Duration = Duration::from_secs(10);
 
+/// Errors of the cheap kind a minute, to all customers together: keys cost nothing.
+const ERRORS_PER_MINUTE: u32 = 600;
+
 /// What is allowed.
 #[derive(Debug, Clone)]
 pub struct Limits {
@@ -68,13 +71,15 @@ pub(crate) struct Gauge {
     limits: Limits,
     customers: HashMap<PublicKey, Customer>,
     all: Bucket,
+    errors: Bucket,
     running: usize,
 }
 
 impl Gauge {
     pub(crate) fn new(limits: Limits, now: Instant) -> Self {
         let all = Bucket { left: f64::from(limits.rate), filled: now };
-        Self { limits, customers: HashMap::new(), all, running: 0 }
+        let errors = Bucket { left: f64::from(ERRORS_PER_MINUTE), filled: now };
+        Self { limits, customers: HashMap::new(), all, errors, running: 0 }
     }
 
     fn customer(&mut self, key: &PublicKey, now: Instant) -> &mut Customer {
@@ -104,7 +109,7 @@ impl Gauge {
         if is_due {
             customer.last_error = Some(now);
         }
-        is_due
+        is_due && self.errors.take(ERRORS_PER_MINUTE, now)
     }
 
     /// Whether a tool may start now; if so it counts.
@@ -186,5 +191,7 @@ mod tests {
             gauge.admit(&PublicKey::from_byte_array(bytes), now);
         }
         assert!(gauge.customers.len() <= MAX_CUSTOMERS);
+        let complaints = (0..2000).filter(|_| gauge.may_complain(&key(), now + Duration::from_secs(10))).count();
+        assert!(complaints <= 600, "{complaints} errors to as many keys");
     }
 }

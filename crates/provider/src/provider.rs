@@ -85,6 +85,7 @@ struct Ticket {
     sealed: bool,
     came: Instant,
     what: String,
+    expires: Option<Timestamp>,
 }
 
 /// One request on its way.
@@ -119,6 +120,8 @@ struct Provider<S: Service> {
     announced: announce::Announced,
     is_loading: bool,
     load_again: bool,
+    /// When the lists were asked for last.
+    loaded: Option<Instant>,
     resent: Gauge,
 }
 
@@ -160,16 +163,29 @@ pub async fn run<S: Service>(
         causes,
         is_loading: false,
         load_again: false,
+        loaded: None,
         resent: intake::resend_gauge(now),
     };
     provider.recover(recovered);
-    let (catalogue, refused) = Catalogue::load(&provider.local).await;
+    let local = provider.local.clone();
+    let mut loading = std::pin::pin!(Catalogue::load(&local));
+    let (catalogue, refused) = loop {
+        tokio::select! {
+            loaded = &mut loading => break loaded,
+            // Servers that say much while they start must not have to wait for us; what changes meanwhile is asked for again.
+            note = next_note(&mut notes) => provider.noted(&note),
+            () = &mut stop => {
+                provider.stop(&mut caused).await;
+                return Ok(());
+            }
+        }
+    };
     provider.offer(catalogue, &refused);
     provider.observer.tell(Event::Ready { tools: provider.catalogue.names() });
     let mut announce = tokio::time::interval_at(now + REANNOUNCE, REANNOUNCE);
     loop {
+        // In no order: whoever talks all the time, a server or a relay, must not keep the others from being heard.
         let cause = tokio::select! {
-            biased;
             () = &mut stop => Cause::Stop,
             Some(cause) = caused.recv() => cause,
             note = next_note(&mut notes) => Cause::Noted(note),
@@ -212,7 +228,10 @@ impl<S: Service> Provider<S> {
             }
             Cause::Worked { id, answers } => self.worked(id, &answers),
             Cause::Reloaded(loaded) => self.reloaded(loaded.0, &loaded.1),
-            Cause::Announce => self.reload(),
+            Cause::Announce => {
+                self.announced.is_due = true;
+                self.reload();
+            }
             Cause::Stop => {}
         }
     }

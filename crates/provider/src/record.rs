@@ -73,7 +73,7 @@ fn key(id: &EventId) -> u128 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Running,
-    Done { offset: u64 },
+    Done { offset: u64, at: u64 },
 }
 
 /// One file.
@@ -81,6 +81,8 @@ enum Place {
 struct Generation {
     file: File,
     length: u64,
+    /// The last write failed, and what it left could not be removed.
+    is_torn: bool,
     /// When its first request came.
     since: Timestamp,
     jobs: HashMap<u128, Place>,
@@ -136,7 +138,7 @@ impl Record {
 
     fn recovered(&self, tale: Tale, now: Timestamp) -> Recovered {
         let unfinished = tale.begun.into_values().collect();
-        let is_wanted = |at: u64| at + STILL_WANTED_SECS > now.as_secs();
+        let is_wanted = |at: u64| at.saturating_add(STILL_WANTED_SECS) > now.as_secs();
         let unsent = tale.unsent.into_iter().filter(|(_, at)| is_wanted(*at));
         let undelivered = unsent.filter_map(|(id, _)| Some((id, self.answers(&id)?))).collect();
         Recovered { unfinished, undelivered }
@@ -157,7 +159,7 @@ impl Record {
 
     /// Notes that a request is about to be run.
     pub fn begin(&mut self, address: &Address, sealed: bool, now: Timestamp) -> io::Result<()> {
-        self.turn(now)?;
+        self.turn(now);
         let (id, customer) = (address.request, address.customer);
         let command = address.command.map(Name);
         self.young.write(&Line::Begin { id, at: now.as_secs(), customer, command, sealed })?;
@@ -167,7 +169,7 @@ impl Record {
 
     /// Notes the answers to a request.
     pub fn finish(&mut self, id: &EventId, answers: &[Event], now: Timestamp) -> io::Result<()> {
-        self.turn(now)?;
+        self.turn(now);
         let texts: Vec<Box<RawValue>> = if self.young.length < MAX_ANSWERS {
             answers.iter().filter_map(|event| RawValue::from_string(event.as_json()).ok()).collect()
         } else {
@@ -176,7 +178,7 @@ impl Record {
         let offset = self.young.length;
         let answers = texts.iter().map(AsRef::as_ref).collect();
         self.young.write(&Line::Done { id: *id, at: now.as_secs(), answers })?;
-        self.young.jobs.insert(key(id), Place::Done { offset });
+        self.young.jobs.insert(key(id), Place::Done { offset, at: now.as_secs() });
         Ok(())
     }
 
@@ -185,9 +187,15 @@ impl Record {
         self.young.write(&Line::Sent { id: *id })
     }
 
+    /// When a request was answered.
+    pub fn answered(&self, id: &EventId) -> Option<Timestamp> {
+        let (_, Place::Done { at, .. }) = self.place(id)? else { return None };
+        Some(Timestamp::from(at))
+    }
+
     /// The answers that were given to a request, as they were signed.
     pub fn answers(&self, id: &EventId) -> Option<Vec<Event>> {
-        let (generation, Place::Done { offset }) = self.place(id)? else { return None };
+        let (generation, Place::Done { offset, .. }) = self.place(id)? else { return None };
         let mut line = Vec::new();
         let mut reader = BufReader::new(At { file: &generation.file, offset });
         reader.read_until(b'\n', &mut line).ok()?;
@@ -206,22 +214,37 @@ impl Record {
     }
 
     /// Begins a new generation once everything in the older one may be forgotten.
-    fn turn(&mut self, now: Timestamp) -> io::Result<()> {
-        if self.young.jobs.is_empty() || now.as_secs() < self.young.since.as_secs() + self.keep {
-            return Ok(());
+    fn turn(&mut self, now: Timestamp) {
+        let is_due = now.as_secs() >= self.young.since.as_secs().saturating_add(self.keep);
+        // If it fails, the generation grows until it does not: forgetting later does no harm.
+        if is_due
+            && !self.young.jobs.is_empty()
+            && let Ok(file) = self.fresh()
+        {
+            let fresh = Generation { file, length: 0, is_torn: false, since: now, jobs: HashMap::new() };
+            self.old = std::mem::replace(&mut self.young, fresh);
         }
-        let (current, before) = (self.directory.join("jobs"), self.directory.join("jobs.old"));
-        fs::rename(&current, &before)?;
-        let fresh = Generation { file: private(&current)?, length: 0, since: now, jobs: HashMap::new() };
-        self.old = std::mem::replace(&mut self.young, fresh);
-        Ok(())
+    }
+
+    /// Puts an empty file in the place of the younger one, and that in the place of the older one.
+    fn fresh(&self) -> io::Result<File> {
+        let [current, before, next] = ["jobs", "jobs.old", "jobs.new"].map(|name| self.directory.join(name));
+        let file = private(&next)?;
+        file.set_len(0)?;
+        match fs::rename(&current, &before) {
+            // An earlier try came this far.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            renamed => renamed?,
+        }
+        fs::rename(&next, &current)?;
+        Ok(file)
     }
 }
 
 impl Generation {
     fn read(path: &Path, now: Timestamp, tale: &mut Tale) -> io::Result<Self> {
         let file = private(path)?;
-        let mut generation = Self { file, length: 0, since: now, jobs: HashMap::new() };
+        let mut generation = Self { file, length: 0, is_torn: false, since: now, jobs: HashMap::new() };
         let mut reader = BufReader::new(At { file: &generation.file, offset: 0 });
         let mut line = Vec::new();
         let mut offset = 0;
@@ -254,8 +277,16 @@ impl Generation {
         self.append(&text)
     }
 
+    /// All of it or nothing: half a line would swallow the next one, and with it the memory that a request was run.
     fn append(&mut self, text: &[u8]) -> io::Result<()> {
-        (&self.file).write_all(text)?;
+        if self.is_torn {
+            self.file.set_len(self.length)?;
+            self.is_torn = false;
+        }
+        if let Err(error) = (&self.file).write_all(text) {
+            self.is_torn = self.file.set_len(self.length).is_err();
+            return Err(error);
+        }
         self.length += text.len() as u64;
         Ok(())
     }
@@ -309,7 +340,7 @@ impl Line<'_> {
                 tale.begun.insert(key(&id), Unfinished { address, sealed });
             }
             Line::Done { id, at, .. } => {
-                jobs.insert(key(&id), Place::Done { offset });
+                jobs.insert(key(&id), Place::Done { offset, at });
                 tale.begun.remove(&key(&id));
                 tale.unsent.insert(id, at);
             }
@@ -374,6 +405,44 @@ mod tests {
         let (record, recovered) = Record::open(folder.path(), 100, now).unwrap();
         assert!(recovered.unfinished.is_empty());
         assert_eq!(record.answers(&running.request).unwrap(), [answer]);
+    }
+
+    #[test]
+    fn what_a_full_disk_left_of_a_line_does_not_swallow_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let now = Timestamp::from(1000);
+        let (mut record, _) = Record::open(folder.path(), 100, now).unwrap();
+        record.begin(&address(1), false, now).unwrap();
+        // As a write leaves it that fails half way, if the rest cannot be removed.
+        (&record.young.file).write_all(b"{\"begin\":{\"id\":\"00").unwrap();
+        record.young.is_torn = true;
+        record.begin(&address(2), false, now).unwrap();
+        record.finish(&address(2).request, &[event()], now).unwrap();
+        assert!(record.answers(&address(2).request).is_some(), "places are right");
+        drop(record);
+        let (record, recovered) = Record::open(folder.path(), 100, now).unwrap();
+        assert_eq!(
+            (record.known(&address(1).request), record.known(&address(2).request)),
+            (Known::Running, Known::Done)
+        );
+        assert_eq!(recovered.unfinished.len(), 1);
+    }
+
+    #[test]
+    fn a_generation_that_cannot_be_replaced_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut record, _) = Record::open(folder.path(), 100, Timestamp::from(1000)).unwrap();
+        record.begin(&address(1), false, Timestamp::from(1000)).unwrap();
+        std::fs::create_dir(folder.path().join("jobs.new")).unwrap();
+        record.begin(&address(2), false, Timestamp::from(1200)).unwrap();
+        assert_eq!(record.known(&address(1).request), Known::Running);
+        std::fs::remove_dir(folder.path().join("jobs.new")).unwrap();
+        // And a try that was interrupted between its two steps is continued.
+        std::fs::rename(folder.path().join("jobs"), folder.path().join("jobs.old")).unwrap();
+        record.begin(&address(3), false, Timestamp::from(1300)).unwrap();
+        drop(record);
+        let (record, _) = Record::open(folder.path(), 100, Timestamp::from(1300)).unwrap();
+        assert!([1, 2, 3].iter().all(|number| record.known(&address(*number).request) == Known::Running));
     }
 
     #[test]

@@ -42,17 +42,19 @@ const BURST: usize = 64;
 /// Stays connected to one relay until the pool stops.
 pub(crate) async fn live(relay: &Arc<Relay>, shared: &Arc<Shared>, mut stop: watch::Receiver<bool>) {
     let mut backoff = Backoff::new();
-    let mut alive = None;
-    let information = tokio::spawn(inform(relay.clone()));
+    let mut heard = shared.started;
+    // It has passed the gate, so no other copy of it would be taken for new: it must not be lost with its connection.
+    let mut held = None;
+    let information = tokio::spawn(inform(relay.clone(), shared.clone()));
     loop {
         let work = async {
             let dialled = tokio::time::timeout(DIAL_PATIENCE, shared.options.dial.dial(&relay.url)).await;
             match dialled {
                 Ok(Ok(socket)) => {
                     let began = Instant::now();
-                    let connection = Connection::new(relay, shared, socket, alive);
-                    let (why, last) = Box::pin(connection.run()).await;
-                    alive = Some(last);
+                    let connection = Connection { held: held.take(), ..Connection::new(relay, shared, socket, heard) };
+                    let why;
+                    (why, heard, held) = Box::pin(connection.run()).await;
                     if began.elapsed() > GOOD {
                         backoff.reset();
                     }
@@ -69,6 +71,7 @@ pub(crate) async fn live(relay: &Arc<Relay>, shared: &Arc<Shared>, mut stop: wat
         lock(&relay.outbox).disconnected();
         // Whoever asks does not wait for a relay that is not there.
         lock(&relay.queries).clear();
+        lock(&relay.unwanted).clear();
         let wait = backoff.next();
         set(relay, shared, |status| status.state = State::Down { reason, tries: backoff.tries() });
         let tick = async {
@@ -76,10 +79,16 @@ pub(crate) async fn live(relay: &Arc<Relay>, shared: &Arc<Shared>, mut stop: wat
             let end = Instant::now() + wait;
             loop {
                 lock(&relay.outbox).tick(Instant::now());
-                if tokio::time::timeout_at(end, relay.wake.notified()).await.is_err() {
-                    break;
+                tokio::select! {
+                    permit = shared.inbox.reserve(), if held.is_some() => {
+                        // Without a receiver there is nobody to miss it.
+                        if let (Ok(permit), Some(arrival)) = (permit, held.take()) {
+                            permit.send(arrival);
+                        }
+                    }
+                    () = relay.wake.notified() => lock(&relay.queries).clear(),
+                    () = tokio::time::sleep_until(end) => break,
                 }
-                lock(&relay.queries).clear();
             }
         };
         tokio::select! {
@@ -88,6 +97,8 @@ pub(crate) async fn live(relay: &Arc<Relay>, shared: &Arc<Shared>, mut stop: wat
         }
     }
     information.abort();
+    lock(&relay.outbox).close();
+    lock(&relay.queries).clear();
 }
 
 fn set(relay: &Relay, shared: &Shared, change: impl FnOnce(&mut Status)) {
@@ -105,11 +116,11 @@ fn innermost(error: &std::io::Error) -> String {
 }
 
 /// Asks the relay for its limits, now and then until it tells.
-async fn inform(relay: Arc<Relay>) {
+async fn inform(relay: Arc<Relay>, shared: Arc<Shared>) {
     for wait in [0, 5, 60, 600] {
         tokio::time::sleep(Duration::from_secs(wait)).await;
         if let Ok(limits) = Limits::ask(&relay.url).await {
-            lock(&relay.status).limits = Some(limits);
+            set(&relay, &shared, |status| status.limits = Some(limits));
             return;
         }
     }
@@ -122,9 +133,9 @@ struct Connection<'a> {
     relay: &'a Relay,
     shared: &'a Shared,
     socket: Box<dyn Duplex>,
-    /// When the connection before was last known to live.
-    before: Option<Timestamp>,
-    /// When this one was.
+    /// Everything up to here has been heard, on connections before.
+    before: Timestamp,
+    /// Everything up to here has been heard: grows only while the relay has our subscription and has sent what it stored.
     last: Timestamp,
     heard: Instant,
     pinged: bool,
@@ -141,8 +152,7 @@ struct Connection<'a> {
 }
 
 impl<'a> Connection<'a> {
-    fn new(relay: &'a Relay, shared: &'a Shared, socket: Box<dyn Duplex>, before: Option<Timestamp>) -> Self {
-        let last = shared.options.clock.now();
+    fn new(relay: &'a Relay, shared: &'a Shared, socket: Box<dyn Duplex>, before: Timestamp) -> Self {
         set(relay, shared, |status| {
             status.state = State::Connected;
             status.counts.connections += 1;
@@ -152,7 +162,7 @@ impl<'a> Connection<'a> {
             shared,
             socket,
             before,
-            last,
+            last: before,
             heard: Instant::now(),
             pinged: false,
             held: None,
@@ -165,14 +175,14 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Runs until the connection ends; tells why, and when it was last alive.
-    async fn run(mut self) -> (Ended, Timestamp) {
+    /// Runs until the connection ends; tells why, up to when everything was heard, and what nobody has taken yet.
+    async fn run(mut self) -> (Ended, Timestamp, Option<Arrival>) {
         let why = loop {
             if let Err(why) = self.step().await {
                 break why;
             }
         };
-        (why, self.last)
+        (why, self.last, self.held)
     }
 
     async fn step(&mut self) -> Result<(), Ended> {
@@ -205,6 +215,10 @@ impl<'a> Connection<'a> {
         }
         // Some relays do not answer it.
         self.authentication.take_if(|(_, end)| *end <= now);
+        // As long as nobody takes what it brought, we do not listen to it: its silence is our doing.
+        if self.held.is_some() {
+            self.heard = now;
+        }
         if now >= self.heard + DEAD_AFTER {
             return Err("it does not answer any more".to_owned());
         }
@@ -223,8 +237,10 @@ impl<'a> Connection<'a> {
         while let Some(message) = next {
             let message = message.ok_or("the relay closed the connection")?.map_err(|error| error.to_string())?;
             self.heard = Instant::now();
-            self.last = self.shared.options.clock.now();
             self.pinged = false;
+            if self.has_stored {
+                self.last = self.shared.options.clock.now();
+            }
             match message {
                 Message::Text(text) => self.read(&text).await?,
                 Message::Close(_) => return Err("the relay closed the connection".to_owned()),
@@ -241,15 +257,20 @@ impl<'a> Connection<'a> {
             Some(Said::Event { subscription, text }) if subscription == SUBSCRIPTION => self.arrived(text),
             Some(Said::Event { subscription, text }) => self.found(&subscription, text).await?,
             Some(Said::Verdict { id, accepted, message }) => self.judged(&id, accepted, &message).await?,
+            // Said twice, it means nothing.
+            Some(Said::EndOfStored { subscription }) if subscription == SUBSCRIPTION && self.has_stored => {}
             Some(Said::EndOfStored { subscription }) if subscription == SUBSCRIPTION => {
                 self.has_stored = true;
+                self.last = self.shared.options.clock.now();
                 set(self.relay, self.shared, |status| status.state = State::Subscribed);
                 self.deliver(Arrival::Subscribed { relay: self.relay.name.clone() });
             }
             Some(Said::EndOfStored { subscription }) => {
-                lock(&self.relay.queries).remove(&subscription);
-                self.send(Message::text(frame::unsubscribe(&subscription))).await?;
-                self.flush().await?;
+                let query = lock(&self.relay.queries).remove(&subscription);
+                if query.is_some() {
+                    self.send(Message::text(frame::unsubscribe(&subscription))).await?;
+                    self.flush().await?;
+                }
             }
             Some(Said::Closed { subscription, message }) => self.closed(&subscription, &message).await?,
             Some(Said::Notice(words)) => self.complain(words),
@@ -304,18 +325,22 @@ impl<'a> Connection<'a> {
         let is_open = lock(&self.relay.queries).contains_key(subscription);
         let wants_more = is_open
             && match gate::check(text) {
-                Ok(event) => lock(&self.relay.queries).get_mut(subscription).is_some_and(|query| query.take(event)),
+                Ok(event) => {
+                    let mut queries = lock(&self.relay.queries);
+                    queries.get_mut(subscription).is_some_and(|query| query.take(event, text.len()))
+                }
                 Err(_) => {
                     lock(&self.relay.status).counts.forged += 1;
                     true
                 }
             };
-        if wants_more {
-            return Ok(());
+        // What was never asked for, or was told to stop already, is not worth an answer each time.
+        if is_open && !wants_more {
+            lock(&self.relay.queries).remove(subscription);
+            self.send(Message::text(frame::unsubscribe(subscription))).await?;
+            self.flush().await?;
         }
-        lock(&self.relay.queries).remove(subscription);
-        self.send(Message::text(frame::unsubscribe(subscription))).await?;
-        self.flush().await
+        Ok(())
     }
 
     async fn judged(&mut self, id: &EventId, accepted: bool, message: &str) -> Result<(), Ended> {
@@ -346,16 +371,21 @@ impl<'a> Connection<'a> {
 
     async fn closed(&mut self, subscription: &str, message: &str) -> Result<(), Ended> {
         self.complain(message.to_owned());
-        if subscription != SUBSCRIPTION {
-            lock(&self.relay.queries).remove(subscription);
-            return Ok(());
+        let wants_authentication = react(false, message) == Reaction::Authenticate;
+        if subscription == SUBSCRIPTION {
+            self.has_stored = false;
+            self.resubscribe = Some(Instant::now() + RESUBSCRIBE);
+        } else {
+            let mut queries = lock(&self.relay.queries);
+            // Asked once more when the relay knows who asks.
+            match queries.get_mut(subscription) {
+                Some(query) if wants_authentication && !query.is_repeated => {
+                    (query.is_sent, query.is_repeated) = (false, true);
+                }
+                _ => drop(queries.remove(subscription)),
+            }
         }
-        self.has_stored = false;
-        self.resubscribe = Some(Instant::now() + RESUBSCRIBE);
-        if react(false, message) == Reaction::Authenticate {
-            self.authenticate().await?;
-        }
-        Ok(())
+        if wants_authentication { self.authenticate().await } else { Ok(()) }
     }
 
     /// Says who we are, to the relay that we dialled and no other.
@@ -376,19 +406,21 @@ impl<'a> Connection<'a> {
         if self.version != Some(version) && self.resubscribe.is_none() {
             self.version = Some(version);
             self.has_stored = false;
-            let filters = self.shared.filters(self.before.unwrap_or(self.shared.started));
+            // A clock that was put back would have us ask for the future only.
+            let filters = self.shared.filters(self.before.min(self.shared.options.clock.now()));
             if !filters.is_empty() {
                 self.send(Message::text(frame::subscribe(SUBSCRIPTION, &filters))).await?;
                 has_sent = true;
             }
         }
-        let asked: Vec<String> = lock(&self.relay.queries)
-            .iter_mut()
-            .filter_map(|(name, query)| {
+        let mut asked: Vec<String> =
+            lock(&self.relay.unwanted).drain(..).map(|name| frame::unsubscribe(&name)).collect();
+        if self.authentication.is_none() {
+            asked.extend(lock(&self.relay.queries).iter_mut().filter_map(|(name, query)| {
                 let is_new = !std::mem::replace(&mut query.is_sent, true);
                 is_new.then(|| frame::subscribe(name, &query.filters))
-            })
-            .collect();
+            }));
+        }
         for text in asked {
             self.send(Message::text(text)).await?;
             has_sent = true;
@@ -397,7 +429,12 @@ impl<'a> Connection<'a> {
         if self.authentication.is_none() {
             let limits = lock(&self.relay.status).limits.unwrap_or_default();
             let now = Instant::now();
-            loop {
+            for sent in 0.. {
+                // The relay's answers are read in between: it may not read on before.
+                if sent == BURST {
+                    self.relay.wake.notify_one();
+                    break;
+                }
                 let publication = lock(&self.relay.outbox).next(now, &limits);
                 let Some(publication) = publication else { break };
                 if self.sent.len() < BURST {

@@ -23,9 +23,16 @@ const SILENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
+/// A relay that refuses us this often in a row does not mean the events.
+const REBUFFS: u32 = 3;
+
+const CLOSED: &str = "we stopped";
+
 #[derive(Debug)]
 struct Entry {
     publication: Arc<Publication>,
+    /// The same event, published again before the relay has answered: it gets the same answer.
+    others: Vec<Arc<Publication>>,
     tries: u32,
     authenticated: bool,
 }
@@ -45,6 +52,9 @@ pub(crate) struct Outbox {
     pauses: u32,
     /// Events are refused at once before, with these words.
     shunned: Option<(Instant, String)>,
+    /// Times in a row that the relay said it does not want us.
+    rebuffs: u32,
+    is_closed: bool,
     backoff: Backoff,
 }
 
@@ -60,6 +70,8 @@ impl Outbox {
             pause: None,
             pauses: 0,
             shunned: None,
+            rebuffs: 0,
+            is_closed: false,
             backoff: Backoff::new(),
         }
     }
@@ -69,11 +81,14 @@ impl Outbox {
     }
 
     pub(crate) fn push(&mut self, publication: Arc<Publication>, now: Instant) {
+        if self.is_closed {
+            return publication.settle(&self.url, Verdict::GaveUp(CLOSED.into()));
+        }
         if let Some((_, words)) = self.shunned.as_ref().filter(|(until, _)| *until > now) {
             return publication.settle(&self.url, Verdict::Refused(words.clone()));
         }
         self.bytes += publication.frame.len();
-        self.ready.push_back(Entry { publication, tries: 0, authenticated: false });
+        self.ready.push_back(Entry { publication, others: Vec::new(), tries: 0, authenticated: false });
         while self.len() > MAX_WAITING || (self.bytes > MAX_BYTES && self.len() > 1) {
             self.drop_oldest();
         }
@@ -91,8 +106,10 @@ impl Outbox {
     }
 
     fn end(&mut self, entry: &Entry, verdict: Verdict) {
-        self.bytes = self.bytes.saturating_sub(entry.publication.frame.len());
-        entry.publication.settle(&self.url, verdict);
+        for publication in entry.others.iter().chain([&entry.publication]) {
+            self.bytes = self.bytes.saturating_sub(publication.frame.len());
+            publication.settle(&self.url, verdict.clone());
+        }
     }
 
     /// The next event to send; it counts as sent.
@@ -113,11 +130,12 @@ impl Outbox {
             }
             entry.tries += 1;
             let publication = entry.publication.clone();
-            self.silent.push_back((publication.id, now + SILENCE));
-            if let Some(previous) = self.sent.insert(publication.id, entry) {
-                // The same event was published again before the relay has answered.
-                self.end(&previous, Verdict::GaveUp("sent again".into()));
+            self.silent.push_back((publication.id, publication.end.min(now + SILENCE)));
+            if let Some(previous) = self.sent.remove(&publication.id) {
+                entry.others.extend(previous.others);
+                entry.others.push(previous.publication);
             }
+            self.sent.insert(publication.id, entry);
             return Some(publication);
         }
     }
@@ -128,12 +146,18 @@ impl Outbox {
         match reaction {
             Reaction::Done => {
                 self.pauses = 0;
+                self.rebuffs = 0;
                 self.end(&entry, Verdict::Accepted);
             }
             Reaction::Never => self.end(&entry, Verdict::Refused(message.to_owned())),
             Reaction::Work(bits) => self.end(&entry, Verdict::Work { bits, message: message.to_owned() }),
             Reaction::Shun => {
-                self.shunned = Some((now + SHUNNED, message.to_owned()));
+                self.rebuffs += 1;
+                // One event may have been the matter; who writes what stands in it must not cut off everybody else.
+                if self.rebuffs >= REBUFFS {
+                    self.rebuffs = 0;
+                    self.shunned = Some((now + SHUNNED, message.to_owned()));
+                }
                 self.end(&entry, Verdict::Refused(message.to_owned()));
             }
             Reaction::SlowDown => {
@@ -162,6 +186,7 @@ impl Outbox {
 
     /// Moves what has become due; gives up what has run out of time.
     pub(crate) fn tick(&mut self, now: Instant) {
+        self.pause.take_if(|until| *until <= now);
         while let Some((id, deadline)) = self.silent.front().copied() {
             if !self.sent.contains_key(&id) {
                 self.silent.pop_front();
@@ -196,6 +221,16 @@ impl Outbox {
         let later = self.later.iter().map(|(due, _)| *due).min();
         let pause = self.pause.filter(|_| !self.ready.is_empty());
         [silent, later, pause].into_iter().flatten().min()
+    }
+
+    /// Nothing is sent any more, and whoever waits for an answer is told.
+    pub(crate) fn close(&mut self) {
+        self.is_closed = true;
+        self.disconnected();
+        let later = std::mem::take(&mut self.later).into_iter().map(|(_, entry)| entry);
+        for entry in std::mem::take(&mut self.ready).into_iter().chain(later) {
+            self.end(&entry, Verdict::GaveUp(CLOSED.into()));
+        }
     }
 
     /// The connection is gone: what was not acknowledged is sent again on the next one.
@@ -329,6 +364,66 @@ mod tests {
         outbox.push(publication.clone(), now);
         assert!(outbox.next(now, &Limits { content: Some(99), ..Limits::default() }).is_none());
         assert_eq!(verdict(&publication), Some(Verdict::TooLarge { limit: 99 }));
+    }
+
+    #[test]
+    fn the_same_event_published_twice_gets_one_answer_for_both() {
+        let (keys, now) = (Keys::generate(), Instant::now());
+        let mut outbox = Outbox::new(URL.into());
+        let first = publication(&keys, "x", now);
+        let second = publication(&keys, "x", now);
+        outbox.push(first.clone(), now);
+        outbox.next(now, &Limits::default()).unwrap();
+        outbox.push(second.clone(), now);
+        outbox.next(now, &Limits::default()).unwrap();
+        assert_eq!(verdict(&first), None);
+        outbox.answered(&first.id, react(true, ""), "", now);
+        assert_eq!((verdict(&first), verdict(&second)), (Some(Verdict::Accepted), Some(Verdict::Accepted)));
+        assert_eq!((outbox.len(), outbox.bytes), (0, 0));
+    }
+
+    #[test]
+    fn one_blocked_event_does_not_cut_off_the_rest_but_three_do() {
+        let (keys, now) = (Keys::generate(), Instant::now());
+        let mut outbox = Outbox::new(URL.into());
+        let message = "blocked: spam";
+        let refuse = |outbox: &mut Outbox, word: &str| {
+            let publication = publication(&keys, word, now);
+            outbox.push(publication.clone(), now);
+            let is_sent = outbox.next(now, &Limits::default()).is_some();
+            outbox.answered(&publication.id, react(false, message), message, now);
+            assert_eq!(verdict(&publication), Some(Verdict::Refused(message.into())));
+            is_sent
+        };
+        assert_eq!(["a", "b", "c", "d"].map(|word| refuse(&mut outbox, word)), [true, true, true, false]);
+    }
+
+    #[test]
+    fn what_waits_when_we_stop_is_given_up_and_so_is_what_comes_later() {
+        let (keys, now) = (Keys::generate(), Instant::now());
+        let mut outbox = Outbox::new(URL.into());
+        let all: Vec<_> = ["a", "b", "c"].iter().map(|word| publication(&keys, word, now)).collect();
+        outbox.push(all[0].clone(), now);
+        outbox.next(now, &Limits::default()).unwrap();
+        outbox.push(all[1].clone(), now);
+        outbox.close();
+        outbox.push(all[2].clone(), now);
+        assert!(all.iter().all(|one| matches!(verdict(one), Some(Verdict::GaveUp(_)))));
+        assert_eq!((outbox.len(), outbox.bytes), (0, 0));
+    }
+
+    #[test]
+    fn a_pause_that_is_over_is_nothing_to_wake_up_for() {
+        let (keys, now) = (Keys::generate(), Instant::now());
+        let mut outbox = Outbox::new(URL.into());
+        let publication = publication(&keys, "x", now);
+        outbox.push(publication.clone(), now);
+        outbox.next(now, &Limits::default()).unwrap();
+        outbox.answered(&publication.id, react(false, "rate-limited: x"), "", now);
+        // The connection does not send while it says who it is; it must not turn in circles meanwhile.
+        let later = now + Duration::from_secs(2);
+        outbox.tick(later);
+        assert!(outbox.due().is_none_or(|due| due > later));
     }
 
     #[test]

@@ -28,8 +28,9 @@ const QUORUM: usize = 2;
 /// How many arrivals may wait before reading stops.
 const INBOX: usize = 1024;
 
-/// Events that one relay may bring in answer to one query.
+/// Events that one relay may bring in answer to one query, and their length in all.
 const MAX_FOUND: usize = 5_000;
+const MAX_FOUND_BYTES: usize = 32 * 1024 * 1024;
 
 /// What a pool needs to know.
 #[derive(Debug, Clone)]
@@ -87,8 +88,6 @@ pub(crate) struct Shared {
     relays: Mutex<Vec<Arc<Relay>>>,
     /// Counts changes of any relay's state.
     changes: watch::Sender<u64>,
-    /// Connections that have not ended.
-    alive: Notify,
     queries: AtomicU64,
     pub(crate) started: Timestamp,
 }
@@ -102,6 +101,8 @@ pub(crate) struct Relay {
     /// Something is to be sent.
     pub(crate) wake: Notify,
     pub(crate) queries: Mutex<HashMap<String, Open>>,
+    /// Queries that were sent and that nobody waits for any more: the relay is to be told.
+    pub(crate) unwanted: Mutex<Vec<String>>,
     pub(crate) status: Mutex<Status>,
     /// Grows with each change of the subscription.
     pub(crate) version: AtomicU64,
@@ -112,15 +113,19 @@ pub(crate) struct Relay {
 pub(crate) struct Open {
     pub(crate) filters: Vec<Filter>,
     pub(crate) is_sent: bool,
+    /// It was refused once, for want of authentication.
+    pub(crate) is_repeated: bool,
     pub(crate) found: mpsc::UnboundedSender<Event>,
     pub(crate) count: usize,
+    pub(crate) bytes: usize,
 }
 
 impl Open {
     /// Takes an event; says whether more are welcome.
-    pub(crate) fn take(&mut self, event: Event) -> bool {
+    pub(crate) fn take(&mut self, event: Event, length: usize) -> bool {
         self.count += 1;
-        self.found.send(event).is_ok() && self.count < MAX_FOUND
+        self.bytes += length;
+        self.found.send(event).is_ok() && self.count < MAX_FOUND && self.bytes < MAX_FOUND_BYTES
     }
 }
 
@@ -140,7 +145,6 @@ impl Pool {
             watches: Mutex::new(watches),
             relays: Mutex::default(),
             changes: watch::Sender::new(0),
-            alive: Notify::new(),
             queries: AtomicU64::new(0),
             started,
         });
@@ -174,15 +178,13 @@ impl Pool {
             outbox: Mutex::new(Outbox::new(name)),
             wake: Notify::new(),
             queries: Mutex::default(),
+            unwanted: Mutex::default(),
             status: Mutex::new(status),
             version: AtomicU64::new(0),
         });
         relays.push(relay.clone());
         let (task_shared, stop) = (shared.clone(), self.0.stop.subscribe());
-        tokio::spawn(async move {
-            connection::live(&relay, &task_shared, stop).await;
-            task_shared.alive.notify_waiters();
-        });
+        tokio::spawn(async move { connection::live(&relay, &task_shared, stop).await });
     }
 
     fn relays(&self) -> Vec<Arc<Relay>> {
@@ -233,7 +235,14 @@ impl Pool {
             if matches!(lock(&relay.status).state, State::Down { tries, .. } if tries > 1) {
                 continue;
             }
-            let open = Open { filters: filters.to_vec(), is_sent: false, found: found.clone(), count: 0 };
+            let open = Open {
+                filters: filters.to_vec(),
+                is_sent: false,
+                is_repeated: false,
+                found: found.clone(),
+                count: 0,
+                bytes: 0,
+            };
             lock(&relay.queries).insert(name.clone(), open);
             relay.wake.notify_one();
         }
@@ -283,12 +292,8 @@ impl Pool {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         self.0.stop.send_replace(true);
-        let gone = async {
-            while self.0.stop.receiver_count() > 0 {
-                self.0.shared.alive.notified().await;
-            }
-        };
-        let _ = tokio::time::timeout(Duration::from_secs(1), gone).await;
+        // Each connection has a receiver until it ends.
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.0.stop.closed()).await;
     }
 }
 
@@ -338,8 +343,12 @@ impl Query {
 impl Drop for Query {
     fn drop(&mut self) {
         for relay in &self.relays {
-            // Without its query, a relay that still sends is told to stop.
-            lock(&relay.queries).remove(&self.name);
+            // A relay that has not said all is told to stop.
+            let is_open = lock(&relay.queries).remove(&self.name).is_some_and(|query| query.is_sent);
+            if is_open {
+                lock(&relay.unwanted).push(self.name.clone());
+                relay.wake.notify_one();
+            }
         }
     }
 }

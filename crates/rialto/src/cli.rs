@@ -6,7 +6,10 @@ use std::ffi::OsString;
 
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use crate::commands::{completions, config, connect, demo, doctor, gateway, guard, man, mcp, paths, relay, serve};
+use crate::commands::{
+    call, completions, config, connect, demo, doctor, find, gateway, guard, man, mcp, paths, pins, relay, serve, show,
+    use_services,
+};
 use crate::environment;
 use crate::exit::Exit;
 use crate::talk::Format;
@@ -54,6 +57,11 @@ pub(crate) enum Color {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Serve(serve::Arguments),
+    Find(find::Arguments),
+    Show(show::Arguments),
+    Call(call::Arguments),
+    Use(use_services::Arguments),
+    Pins(pins::Arguments),
     Gateway(gateway::Arguments),
     Mcp(mcp::Arguments),
     Relay(relay::Arguments),

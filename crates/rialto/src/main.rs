@@ -1,6 +1,8 @@
 //! The `rialto` binary. This file is one screen: understand the command line, run one command, turn its outcome into an
 //! exit code.
 
+mod arguments;
+mod buyer;
 mod cli;
 mod commands;
 mod config;

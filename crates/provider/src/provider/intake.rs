@@ -1,6 +1,7 @@
 //! From an event to a request that may be served, or to the reason why not.
 
 use super::{Job, Provider, Ticket};
+use crate::call::Reply;
 use crate::job::{Happened, Price, State, Task, step};
 use crate::limits::{Gauge, Limits};
 use crate::record::Known;
@@ -43,20 +44,21 @@ impl<S: Service> Provider<S> {
         };
         let what = name(&address, read.as_ref().ok().map(|request| &request.body));
         let id = address.request;
-        let ticket = Ticket { address, relay, sealed, came: Instant::now(), what };
+        let expires = request::expiration(&event);
+        let ticket = Ticket { address, relay, sealed, came: Instant::now(), what, expires };
         if self.jobs.contains_key(&id) || self.record.known(&id) != Known::New {
             if !stored {
                 self.repeated(&id, &ticket.relay);
             }
             return;
         }
-        match self.check(&event, &ticket.address) {
+        match self.check(&event, &ticket, stored) {
             Check::Go => {}
             Check::Drop => return,
             Check::Complain(failure) => {
-                // Answered at most now and then, and not recorded: a flood must not fill the disk either.
-                if self.gauge.may_complain(&ticket.address.customer, ticket.came) {
-                    self.fail_unrecorded(&ticket, &failure);
+                // Who asked nobody in particular is not told who would not serve them.
+                if sealed || request::is_addressed(&event) {
+                    self.complain(&ticket, &failure);
                 }
                 return;
             }
@@ -68,14 +70,19 @@ impl<S: Service> Provider<S> {
     }
 
     /// Whether a request comes at the right time from somebody who may ask.
-    fn check(&mut self, event: &UnsignedEvent, address: &Address) -> Check {
-        let now = self.now();
-        if request::expiration(event).is_some_and(|end| end <= now) {
+    fn check(&mut self, event: &UnsignedEvent, ticket: &Ticket, stored: bool) -> Check {
+        let (address, now) = (&ticket.address, self.now());
+        if ticket.expires.is_some_and(|end| end <= now) {
             return Check::Drop;
         }
         let (made, now) = (event.created_at.as_secs(), now.as_secs());
         let window = self.plan.window;
-        if made + window.past < now || made > now + window.future {
+        let is_old = made.saturating_add(window.past) < now;
+        // Wraps are kept for days, and come again after each restart: most of those in them were answered long ago.
+        if is_old && stored {
+            return Check::Drop;
+        }
+        if is_old || made > now.saturating_add(window.future) {
             let words = "the request was made too long ago, or in the future";
             return Check::Complain(Failure::new(Code::StaleRequest, words));
         }
@@ -90,7 +97,7 @@ impl<S: Service> Provider<S> {
 
     fn take(&mut self, request: Request, ticket: Ticket) {
         let admitted = match &request.body {
-            Body::List { cursor } => return self.give_list(&ticket, cursor.as_deref()),
+            Body::List { cursor } => return self.give_list(&ticket, cursor.as_deref(), request.parts),
             Body::Cancel { target } => {
                 let cancelled = self.cancel(target, &ticket.address.customer);
                 return self.succeed(&ticket, format!("{{\"cancelled\":{cancelled}}}"));
@@ -111,7 +118,7 @@ impl<S: Service> Provider<S> {
         }
     }
 
-    fn give_list(&mut self, ticket: &Ticket, cursor: Option<&str>) {
+    fn give_list(&mut self, ticket: &Ticket, cursor: Option<&str>, parts: bool) {
         let Ok(start) = cursor.map_or(Ok(0), str::parse::<usize>) else {
             let failure = Failure::new(Code::InvalidInput, "`cursor` is not one that this service gave");
             return self.fail(ticket, &failure);
@@ -120,7 +127,8 @@ impl<S: Service> Provider<S> {
         let list = ticket.address.command.and_then(|command| self.catalogue.list(command));
         let Some((key, items)) = list else { return };
         let content = announcement::page(key, items, start, limit);
-        self.succeed(ticket, content);
+        // A single definition may be too long for an event.
+        self.reply(ticket, Reply { content, complaint: None }, parts);
     }
 
     /// Puts a request that may be served in the queue.
@@ -131,11 +139,8 @@ impl<S: Service> Provider<S> {
             return;
         }
         if !self.gauge.may_wait(self.queue.len()) {
-            if self.gauge.may_complain(&ticket.address.customer, ticket.came) {
-                let failure = Failure::new(Code::Busy, "too many requests are waiting; try again in ten seconds");
-                self.fail_unrecorded(&ticket, &failure);
-            }
-            return;
+            let failure = Failure::new(Code::Busy, "too many requests are waiting; try again in ten seconds");
+            return self.complain(&ticket, &failure);
         }
         let id = ticket.address.request;
         let Request { body, progress, parts, .. } = request;
@@ -143,6 +148,18 @@ impl<S: Service> Provider<S> {
         self.queue.push_back(id);
         self.jobs.insert(id, job);
         self.fill_places();
+    }
+
+    /// Refuses a request, at most now and then. Who was told no may try again with another one, so that this one must not run
+    /// any more; but the answer is not kept: a flood must not fill the disk.
+    fn complain(&mut self, ticket: &Ticket, failure: &Failure) {
+        if !self.gauge.may_complain(&ticket.address.customer, ticket.came) {
+            return;
+        }
+        if let Err(error) = self.record.finish(&ticket.address.request, &[], self.now()) {
+            self.observer.warn(format!("cannot write the record: {error}"));
+        }
+        self.fail_unrecorded(ticket, failure);
     }
 
     /// Cancels a job of the same customer; says whether there was one.
@@ -157,6 +174,7 @@ impl<S: Service> Provider<S> {
         }
         let Some(job) = self.jobs.remove(target) else { return false };
         self.queue.retain(|id| id != target);
+        self.tokens.retain(|_, id| id != target);
         if let Some(running) = &job.running {
             running.abort();
             self.gauge.end(customer);
@@ -168,15 +186,11 @@ impl<S: Service> Provider<S> {
 
     /// A request that has been here before: if it was answered a while ago, the answer may have been lost.
     pub(super) fn repeated(&mut self, id: &EventId, relay: &str) {
-        if self.record.known(id) != Known::Done {
-            return;
-        }
-        let now = self.now().as_secs();
-        let Some(answers) = self.record.answers(id) else { return };
-        // The dates of wraps say nothing; the gauge bounds those.
-        let is_old = |event: &Event| seal::is_wrap(event) || event.created_at.as_secs() + RESEND_AFTER_SECS <= now;
-        if answers.iter().all(is_old) && self.resent.admit(&self.plan.keys.public_key(), Instant::now()) {
-            for answer in &answers {
+        // Every request comes once from each relay, so this is looked at before anything is read from the disk.
+        let Some(at) = self.record.answered(id) else { return };
+        let is_old = at.as_secs().saturating_add(RESEND_AFTER_SECS) <= self.now().as_secs();
+        if is_old && self.resent.admit(&self.plan.keys.public_key(), Instant::now()) {
+            for answer in self.record.answers(id).iter().flatten() {
                 self.pool.publish_to(answer, |url| url == relay);
             }
         }
@@ -191,13 +205,18 @@ impl<S: Service> Provider<S> {
 /// What a request is called in the operator's log: the command, and the name in it.
 fn name(address: &Address, body: Option<&Body>) -> String {
     let command = address.command.map_or("?", Command::name);
-    match body {
-        Some(Body::Execute(execution)) => format!("{command} {}", execution.name),
-        Some(Body::Prompt { name, .. }) => format!("{command} {name}"),
-        Some(Body::Read { uri }) => format!("{command} {uri}"),
-        _ => command.to_owned(),
-    }
+    let name = match body {
+        Some(Body::Execute(execution)) => &execution.name,
+        Some(Body::Prompt { name, .. }) => name,
+        Some(Body::Read { uri }) => uri,
+        _ => return command.to_owned(),
+    };
+    let name: String = name.chars().take(MAX_NAME).collect();
+    format!("{command} {name}")
 }
+
+/// Customers choose names; longer ones are cut in the log.
+const MAX_NAME: usize = 100;
 
 enum Check {
     Go,

@@ -49,6 +49,11 @@ impl<S: Service> Provider<S> {
         let Some(body) = job.body.take() else { return };
         let ticket = job.ticket.clone();
         let address = &ticket.address;
+        if ticket.expires.is_some_and(|end| end <= now) {
+            // It waited too long; nobody wants it any more.
+            self.jobs.remove(&id);
+            return self.gauge.end(&address.customer);
+        }
         // On disk before anything happens: whatever is not there never runs.
         if let Err(error) = self.record.begin(address, ticket.sealed, now) {
             self.observer.warn(format!("cannot write the record, so nothing is run: {error}"));
@@ -97,6 +102,9 @@ impl<S: Service> Provider<S> {
         // Our token is no business of the customer's.
         let params = json::without_members(params, &["progressToken", "_meta"]);
         let Ok(params) = String::from_utf8(params) else { return };
+        if answer::quoted_size(&params) > self.content_limit(ticket.sealed) {
+            return;
+        }
         let step = Progress::Step { params: &params, words: Cow::Owned(words) };
         let event = self.writer(&ticket).feedback(&ticket.address, &step);
         self.send(&ticket, event);
@@ -121,7 +129,7 @@ impl<S: Service> Provider<S> {
         self.fill_places();
     }
 
-    fn reply(&mut self, ticket: &Ticket, reply: call::Reply, parts: bool) {
+    pub(super) fn reply(&mut self, ticket: &Ticket, reply: call::Reply, parts: bool) {
         let limit = self.content_limit(ticket.sealed);
         let fits = answer::quoted_size(&reply.content) <= limit;
         if !fits && !parts {
@@ -143,7 +151,12 @@ impl<S: Service> Provider<S> {
         if fits {
             events.push(writer.response(address, outcome, reply.content));
         } else {
-            events.extend(writer.parts(address, outcome, &reply.content, limit));
+            let parts = writer.parts(address, outcome, &reply.content, limit);
+            // More than a customer takes.
+            if parts.len() > answer::MAX_PARTS {
+                return self.too_large(ticket);
+            }
+            events.extend(parts);
         }
         self.answer(ticket, events, reply.complaint.map(|_| Code::ToolError.as_str()));
     }
@@ -162,7 +175,7 @@ impl<S: Service> Provider<S> {
                 let relay = self.plan.relays.first().cloned().unwrap_or_default();
                 let Unfinished { address, sealed } = unfinished;
                 let what = address.command.map_or("?", Command::name).to_owned();
-                let ticket = Ticket { address, relay: relay.into(), sealed, came, what };
+                let ticket = Ticket { address, relay: relay.into(), sealed, came, what, expires: None };
                 let words = "the provider stopped during the call; nobody knows what it did";
                 self.fail(&ticket, &Failure::new(Code::OutcomeUnknown, words));
             }

@@ -1,18 +1,23 @@
 //! The commands, one file each.
 
+pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod connect;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod find;
 pub(crate) mod gateway;
 pub(crate) mod guard;
 pub(crate) mod man;
 pub(crate) mod mcp;
 mod overview;
 pub(crate) mod paths;
+pub(crate) mod pins;
 pub(crate) mod relay;
 pub(crate) mod serve;
+pub(crate) mod show;
+pub(crate) mod use_services;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -27,6 +32,11 @@ pub(crate) fn run(command: Option<Command>, environment: &Environment, talk: &Ta
     match command {
         None => overview::run(talk),
         Some(Command::Serve(arguments)) => serve::run(arguments, environment, talk),
+        Some(Command::Find(arguments)) => find::run(&arguments, environment, talk),
+        Some(Command::Show(arguments)) => show::run(&arguments, environment, talk),
+        Some(Command::Call(arguments)) => call::run(&arguments, environment, talk),
+        Some(Command::Use(arguments)) => use_services::run(&arguments, environment, talk),
+        Some(Command::Pins(arguments)) => pins::run(&arguments, environment, talk),
         Some(Command::Gateway(arguments)) => gateway::run(arguments, environment, talk),
         Some(Command::Mcp(arguments)) => mcp::run(&arguments),
         Some(Command::Relay(arguments)) => relay::run(arguments, talk),

@@ -173,7 +173,8 @@ pub fn page(key: &str, items: &[Vec<u8>], start: usize, limit: usize) -> String 
     let mut next = start;
     for item in items.iter().skip(start) {
         // Quotes, backslashes and control characters take more room inside a string.
-        let cost = item.len() + 1 + item.iter().filter(|byte| matches!(**byte, b'"' | b'\\' | b'\n')).count();
+        let cost =
+            item.len() + 1 + item.iter().filter(|byte| matches!(**byte, b'"' | b'\\' | b'\n' | b'\r' | b'\t')).count();
         if next > start && size + cost > limit {
             break;
         }

@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::request::Address;
-use super::{FEEDBACK, RESPONSE, tag, value};
+use super::{FEEDBACK, REQUEST, RESPONSE, tag, value};
 use nostr::prelude::{EventId, PublicKey, Tag, Timestamp, UnsignedEvent};
 use rialto_mcp::json;
 use serde_json::{Value, json};
@@ -187,6 +187,8 @@ pub struct Feedback {
     /// What stands behind the status.
     pub words: String,
     pub content: String,
+    /// What is asked for, as it was written. Only the amount inside the invoice counts.
+    pub amount: Option<String>,
     /// The invoice to pay, if one is asked for.
     pub invoice: Option<String>,
 }
@@ -210,8 +212,8 @@ pub fn read(event: &UnsignedEvent) -> Option<(EventId, Answer)> {
     let request = EventId::from_hex(value(&event.tags, "e")?).ok()?;
     if event.kind == FEEDBACK {
         let status = event.tags.iter().find(|tag| tag.kind() == "status")?.as_slice();
-        let amount = event.tags.iter().find(|tag| tag.kind() == "amount").and_then(|tag| tag.as_slice().get(2));
-        let invoice = value(&event.tags, "invoice").or(amount.map(String::as_str));
+        let amount = event.tags.iter().find(|tag| tag.kind() == "amount").map(Tag::as_slice).unwrap_or_default();
+        let invoice = value(&event.tags, "invoice").or(amount.get(2).map(String::as_str));
         let feedback = Feedback {
             status: match status.get(1)?.as_str() {
                 "payment-required" => Status::PaymentRequired,
@@ -223,11 +225,14 @@ pub fn read(event: &UnsignedEvent) -> Option<(EventId, Answer)> {
             },
             words: status.get(2).cloned().unwrap_or_default(),
             content: event.content.clone(),
+            amount: amount.get(1).cloned(),
             invoice: invoice.filter(|text| text.starts_with("ln")).map(ToOwned::to_owned),
         };
         return Some((request, Answer::Feedback(feedback)));
     }
-    if event.kind != RESPONSE {
+    // An old text gives responses the kind of requests; such a one says itself that it is a response.
+    let is_response = || value(&event.tags, "c").is_some_and(|name| name.ends_with("-response"));
+    if event.kind != RESPONSE && !(event.kind == REQUEST && is_response()) {
         return None;
     }
     let content = event.content.clone();

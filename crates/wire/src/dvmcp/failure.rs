@@ -2,6 +2,9 @@
 
 use serde_json::json;
 
+/// The longest pointer that is told.
+const MAX_POINTER: usize = 1024;
+
 /// What went wrong, in one word that never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Code {
@@ -94,10 +97,11 @@ impl Failure {
         self
     }
 
-    /// The content of the response.
+    /// The content of the response. Names in a pointer are the customer's, and as long as they like; one that is longer than
+    /// any answer should be is left out.
     pub fn content(&self) -> String {
         let mut error = json!({ "code": self.code.as_str(), "message": self.message });
-        if let Some(pointer) = &self.pointer {
+        if let Some(pointer) = self.pointer.as_ref().filter(|pointer| pointer.len() <= MAX_POINTER) {
             error["pointer"] = pointer.as_str().into();
         }
         let content = [json!({ "type": "text", "text": self.message })];

@@ -5,6 +5,7 @@
 
 pub mod announcement;
 pub mod answer;
+pub mod content;
 pub mod failure;
 pub mod request;
 #[cfg(test)]

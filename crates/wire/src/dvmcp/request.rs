@@ -120,6 +120,11 @@ pub fn read(event: &UnsignedEvent, me: &PublicKey, open_jobs: OpenJobs) -> Readi
     }
 }
 
+/// Whether a request names a provider, rather than anybody who hears it.
+pub fn is_addressed(event: &UnsignedEvent) -> bool {
+    value(&event.tags, "p").is_some()
+}
+
 /// When a request is over (NIP-40).
 pub fn expiration(event: &UnsignedEvent) -> Option<Timestamp> {
     event.tags.expiration()
@@ -154,12 +159,16 @@ fn body(event: &UnsignedEvent, command: Command) -> Result<(Body, bool, bool), F
             Body::Prompt { name: content.string("name")?, arguments }
         }
         Command::Complete => {
-            for key in ["ref", "argument"] {
-                if content.object(key)?.is_none() {
-                    return Err(missing(format!("`{key}` is missing")));
+            // Nothing else is passed on: a `_meta` could claim the progress of somebody else's call.
+            let mut params = Vec::new();
+            for key in ["ref", "argument", "context"] {
+                match content.object(key)? {
+                    Some((text, _)) => json::push_member(&mut params, key.as_bytes(), text.as_bytes()),
+                    None if key == "context" => {}
+                    None => return Err(missing(format!("`{key}` is missing"))),
                 }
             }
-            Body::Complete { params: content.text }
+            Body::Complete { params: format!("{{{}}}", String::from_utf8_lossy(&params)) }
         }
         // It has no content, and was read above.
         Command::CancelExecution => return Err(missing("the tag `e` must name the request to cancel")),
@@ -295,4 +304,9 @@ pub fn write_cancel(target: EventId, provider: PublicKey, me: PublicKey, now: Ti
 /// Says until when a request should be taken.
 pub fn expire(request: &mut UnsignedEvent, at: Timestamp) {
     request.tags.push(Tag::expiration(at));
+}
+
+/// Makes a request one of its kind: two equal requests of one second would have the same id, and only one would run.
+pub fn distinguish(request: &mut UnsignedEvent, salt: &str) {
+    request.tags.push(tag("salt", [salt]));
 }

@@ -2,6 +2,7 @@
 
 use super::announcement::{self, MAX_BYTES, Offer};
 use super::answer::{self, Answer, Outcome, Progress, Status, Writer};
+use super::content;
 use super::failure::{Code, Failure};
 use super::request::{self, Address, Body, OpenJobs, Reading};
 use super::{Command, REQUEST};
@@ -94,6 +95,19 @@ fn good_content_is_understood_in_every_form() {
 }
 
 #[test]
+fn a_completion_passes_on_what_it_is_and_nothing_else() {
+    let content = r#"{"_meta":{"progressToken":1},"argument":{"name":"a"},"ref":{"type":"ref/prompt"},"x":1}"#;
+    let Ok(Body::Complete { params }) = read("complete", content) else { panic!("not read") };
+    assert_eq!(params, r#"{"ref":{"type":"ref/prompt"},"argument":{"name":"a"}}"#);
+}
+
+#[test]
+fn a_pointer_of_any_length_does_not_make_the_answer_long() {
+    let failure = Failure::new(Code::InvalidInput, "no").at("/x".repeat(60_000));
+    assert!(failure.content().len() < 500);
+}
+
+#[test]
 fn only_requests_to_us_are_ours() {
     let me = key();
     let (mine, other) = (me.to_hex(), key().to_hex());
@@ -136,6 +150,64 @@ fn every_request_that_we_write_we_read() {
         };
         assert_eq!(request.address.command, Some(command));
         assert_eq!(request.address.customer, customer);
+    }
+}
+
+#[test]
+fn contents_that_we_write_we_read() {
+    let execute = content::Execute {
+        name: "a\"b",
+        arguments: br#"{"n":0.30}"#,
+        timeout: Some(std::time::Duration::from_secs(2)),
+        progress: true,
+        meta: Some(br#"{"x":1}"#),
+    };
+    let (me, customer) = (key(), key());
+    let mut request = request::write(Command::ExecuteTool, Some(me), execute.write(), customer, Timestamp::from(5));
+    request::distinguish(&mut request, "1");
+    let Reading::Request(request) = request::read(&with_id(request), &me, OpenJobs::Ignored) else { panic!() };
+    assert!(request.progress && request.parts);
+    let Body::Execute(execution) = request.body else { panic!() };
+    assert_eq!((execution.name.as_str(), execution.arguments.as_str()), ("a\"b", r#"{"n":0.30}"#));
+    assert_eq!(execution.timeout.unwrap().as_millis(), 2000);
+    assert_eq!(execution.meta.as_deref(), Some("{\"x\":1}"));
+    assert_eq!(read("read-resource", &content::read("a:b")).unwrap(), Body::Read { uri: "a:b".into() });
+    let prompt = Body::Prompt { name: "p".into(), arguments: Some("{\"k\":\"v\"}".into()) };
+    assert_eq!(read("execute-prompt", &content::prompt("p", Some(b"{\"k\":\"v\"}"))).unwrap(), prompt);
+}
+
+#[test]
+fn equal_requests_have_different_ids() {
+    let (me, customer) = (key(), key());
+    let id = |salt: &str| {
+        let mut request = request::write(Command::ListTools, Some(me), String::new(), customer, Timestamp::from(5));
+        request::distinguish(&mut request, salt);
+        request.compute_id()
+    };
+    assert_ne!(id("1"), id("2"));
+}
+
+#[test]
+fn a_response_with_the_kind_of_requests_is_a_response() {
+    let request = event(&[&["c", "x"]], "").id.unwrap().to_hex();
+    let literal = event(&[&["c", "list-tools-response"], &["e", &request]], "{\"tools\":[]}");
+    assert!(matches!(answer::read(&literal), Some((_, Answer::Response { .. }))));
+    assert_eq!(answer::read(&event(&[&["c", "list-tools"], &["e", &request]], "")), None);
+}
+
+#[test]
+fn demands_for_payment_are_read_in_both_forms() {
+    let request = event(&[&["c", "x"]], "").id.unwrap().to_hex();
+    for tags in
+        [vec![vec!["amount", "21", "lnbc210n1"]], vec![vec!["amount", "21", "sats"], vec!["invoice", "lnbc210n1"]]]
+    {
+        let mut all = vec![vec!["status", "payment-required", "pay"], vec!["e", request.as_str()]];
+        all.extend(tags);
+        let tags: Vec<Tag> = all.into_iter().map(|tag| Tag::parse(tag).unwrap()).collect();
+        let event = UnsignedEvent::new(key(), Timestamp::from(1), Kind::from(7000), tags, "");
+        let Some((_, Answer::Feedback(feedback))) = answer::read(&event) else { panic!() };
+        assert_eq!(feedback.status, Status::PaymentRequired);
+        assert_eq!((feedback.amount.as_deref(), feedback.invoice.as_deref()), (Some("21"), Some("lnbc210n1")));
     }
 }
 

@@ -1,0 +1,354 @@
+//! The customer: signs requests, publishes them, and brings every answer to the request that it belongs to.
+//!
+//! One subscription serves all requests. It is widened only while it must be: for wraps once something was sealed, and for
+//! the answers of providers that do not name the customer.
+
+use crate::announcements::Announcements;
+use crate::error::{Complaint, Error};
+use crate::exchange::{Collection, Exchange, Privacy};
+use crate::ongoing::{Ongoing, Order};
+use crate::text;
+use nostr::prelude::{Event, EventId, Filter, Keys, Kind, PublicKey, RelayUrl, Timestamp, UnsignedEvent};
+use rialto_relay::clock::{Clock, SystemClock};
+use rialto_relay::pool::{self, Arrival, Pool, Watch};
+use rialto_relay::publication::{Publication, Report};
+use rialto_relay::seal;
+use rialto_relay::sign::sign;
+use rialto_relay::status::{State, Status};
+use rialto_relay::verdict::Verdict;
+use rialto_wire::dvmcp::announcement::Service;
+use rialto_wire::dvmcp::{self, answer};
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use tokio::sync::{Notify, broadcast, mpsc};
+
+/// Requests that may be open at once.
+const MAX_OPEN: usize = 4096;
+
+/// Requests that are asked for by their ids at once; relays bound the length of filters.
+const MAX_NAMED: usize = 256;
+
+/// How far clocks may differ.
+const SPREAD: Duration = Duration::from_secs(120);
+
+/// A relay that does not take a request by then will not be asked again: nobody waits for the answer any more.
+const GIVE_UP: Duration = Duration::from_secs(60);
+
+/// Tries after which a relay that was there before counts as gone.
+const TRIES: u32 = 4;
+
+/// The longest inner event that can be sealed twice.
+pub const MAX_SEALED: usize = 40 * 1024;
+
+/// A handle; clones are the same customer. The connections end with the last one.
+#[derive(Clone)]
+pub struct Customer(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    keys: Keys,
+    pub(crate) pool: Pool,
+    pub(crate) clock: Arc<dyn Clock>,
+    open: Mutex<HashMap<EventId, Open>>,
+    interests: Mutex<Interests>,
+    announcements: Announcements,
+    announced: broadcast::Sender<Arc<Service>>,
+    salt: (RandomState, AtomicU64),
+}
+
+impl std::fmt::Debug for Customer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Customer").field("public_key", &self.0.keys.public_key()).finish_non_exhaustive()
+    }
+}
+
+/// A request that waits for answers.
+struct Open {
+    kind: Waiting,
+    changed: Arc<Notify>,
+}
+
+impl Open {
+    fn is_sealed(&self) -> bool {
+        matches!(&self.kind, Waiting::One(exchange) if exchange.privacy == Privacy::Sealed)
+    }
+}
+
+enum Waiting {
+    One(Box<Exchange>),
+    Everybody(Collection),
+}
+
+/// What we want to hear of, beyond what names us.
+#[derive(Default)]
+struct Interests {
+    wraps: bool,
+    named: BTreeSet<EventId>,
+    lists: BTreeSet<EventId>,
+    providers: BTreeSet<PublicKey>,
+}
+
+impl Customer {
+    /// Begins to connect to the relays.
+    pub fn start(keys: Keys, relays: &[RelayUrl], announcements: Announcements) -> Self {
+        let me = keys.public_key();
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let options = pool::Options {
+            keys: Some(keys.clone()),
+            give_up: GIVE_UP,
+            quorum: 1,
+            clock: clock.clone(),
+            ..pool::Options::default()
+        };
+        let (pool, arrivals) = Pool::start(relays, Interests::default().watches(me), options);
+        let inner = Arc::new(Inner {
+            keys,
+            pool,
+            clock,
+            open: Mutex::default(),
+            interests: Mutex::default(),
+            announcements,
+            announced: broadcast::Sender::new(64),
+            salt: (RandomState::new(), AtomicU64::new(0)),
+        });
+        tokio::spawn(route(Arc::downgrade(&inner), arrivals));
+        Self(inner)
+    }
+
+    pub fn public_key(&self) -> PublicKey {
+        self.0.keys.public_key()
+    }
+
+    pub fn add_relay(&self, relay: &RelayUrl) {
+        self.0.pool.add(relay);
+    }
+
+    pub fn relays(&self) -> Vec<Status> {
+        self.0.pool.status()
+    }
+
+    pub fn announcements(&self) -> &Announcements {
+        &self.0.announcements
+    }
+
+    /// Announcements of watched providers, as they come.
+    pub fn announced(&self) -> broadcast::Receiver<Arc<Service>> {
+        self.0.announced.subscribe()
+    }
+
+    /// Wants to hear when this provider announces itself anew.
+    pub fn watch(&self, provider: PublicKey) {
+        self.0.change_interests(|interests| interests.providers.insert(provider));
+    }
+
+    /// Sends a request. Dropping what is returned gives it up; a tool that runs is then told to stop.
+    pub fn begin(&self, order: Order) -> Result<Ongoing, Error> {
+        Ongoing::begin(self, order)
+    }
+
+    /// Sends what waits, and ends all connections.
+    pub async fn stop(&self) {
+        self.0.pool.stop(Duration::from_secs(2)).await;
+    }
+}
+
+impl Inner {
+    pub(crate) fn me(&self) -> PublicKey {
+        self.keys.public_key()
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<EventId, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something that no other request has.
+    pub(crate) fn salt(&self) -> String {
+        let (random, count) = &self.salt;
+        format!("{:016x}", random.hash_one(count.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    pub(crate) fn expect(&self, id: EventId, exchange: Exchange) -> Result<Arc<Notify>, Error> {
+        self.insert(id, Waiting::One(Box::new(exchange)))
+    }
+
+    pub(crate) fn collect(&self, id: EventId) -> Result<Arc<Notify>, Error> {
+        let changed = self.insert(id, Waiting::Everybody(Collection::default()))?;
+        self.change_interests(|interests| interests.lists.insert(id));
+        Ok(changed)
+    }
+
+    fn insert(&self, id: EventId, kind: Waiting) -> Result<Arc<Notify>, Error> {
+        let changed = Arc::new(Notify::new());
+        let mut open = self.open();
+        if open.len() >= MAX_OPEN {
+            return Err(Error::Busy);
+        }
+        open.insert(id, Open { kind, changed: changed.clone() });
+        Ok(changed)
+    }
+
+    /// Looks at an open request to one provider.
+    pub(crate) fn look<T>(&self, id: &EventId, look: impl FnOnce(&mut Exchange) -> T) -> Option<T> {
+        match &mut self.open().get_mut(id)?.kind {
+            Waiting::One(exchange) => Some(look(exchange)),
+            Waiting::Everybody(_) => None,
+        }
+    }
+
+    /// Takes what has come for a request to everybody.
+    pub(crate) fn gathered(&self, id: &EventId) -> Vec<(PublicKey, crate::reply::Reply)> {
+        match self.open().get_mut(id).map(|open| &mut open.kind) {
+            Some(Waiting::Everybody(collection)) => std::mem::take(&mut collection.answers),
+            _ => Vec::new(),
+        }
+    }
+
+    pub(crate) fn forget(&self, id: &EventId) {
+        self.open().remove(id);
+        self.change_interests(|interests| interests.named.remove(id) | interests.lists.remove(id));
+    }
+
+    /// Asks for the answers to this request by its id.
+    pub(crate) fn name(&self, id: EventId) {
+        self.change_interests(|interests| interests.named.len() < MAX_NAMED && interests.named.insert(id));
+    }
+
+    fn change_interests(&self, change: impl FnOnce(&mut Interests) -> bool) {
+        let mut interests = self.interests.lock().unwrap_or_else(PoisonError::into_inner);
+        if change(&mut interests) {
+            self.pool.watch(interests.watches(self.me()));
+        }
+    }
+
+    /// The event to publish for a request whose id is computed.
+    pub(crate) fn enclose(
+        &self,
+        request: UnsignedEvent,
+        provider: &PublicKey,
+        privacy: Privacy,
+    ) -> Result<Event, Error> {
+        if privacy == Privacy::Plain {
+            return Ok(sign(&self.keys, request));
+        }
+        let size = request.as_json().len();
+        if size > MAX_SEALED {
+            return Err(Error::TooLarge { size, limit: MAX_SEALED });
+        }
+        self.change_interests(|interests| !std::mem::replace(&mut interests.wraps, true));
+        seal::close(&self.keys, provider, request, self.clock.now()).map_err(|_| Error::Unsealed)
+    }
+
+    fn take(&self, event: Event) {
+        if seal::is_wrap(&event) {
+            // Wraps of earlier days cost two decryptions each, and nobody waits for them.
+            if !self.open().values().any(Open::is_sealed) {
+                return;
+            }
+            let Ok(inner) = seal::open(&self.keys, &event) else { return };
+            return self.answered(&inner, Privacy::Sealed);
+        }
+        if event.kind == dvmcp::announcement_kind() {
+            if let Some(service) = self.announcements.take(&event, self.clock.now()) {
+                // Nobody may be listening.
+                let _ = self.announced.send(Arc::new(service));
+            }
+            return;
+        }
+        self.answered(&event.into(), Privacy::Plain);
+    }
+
+    fn answered(&self, event: &UnsignedEvent, privacy: Privacy) {
+        let Some((id, answer)) = answer::read(event) else { return };
+        let mut open = self.open();
+        let Some(entry) = open.get_mut(&id) else { return };
+        let has_counted = match &mut entry.kind {
+            Waiting::One(exchange) => exchange.take(event.pubkey, privacy, answer),
+            Waiting::Everybody(collection) => collection.take(event.pubkey, answer),
+        };
+        if has_counted {
+            entry.changed.notify_one();
+        }
+    }
+
+    /// Resolves when it has become clear that no relay will take an event, and only then.
+    pub(crate) async fn undeliverable(self: Arc<Self>, publication: Arc<Publication>) -> Error {
+        const FOR_EVER: Duration = Duration::from_secs(24 * 60 * 60);
+        if self.pool.urls().is_empty() {
+            return Error::NoRelay;
+        }
+        loop {
+            let lost = |statuses: &[Status]| lost(statuses, &publication.report()).is_some();
+            tokio::select! {
+                report = publication.settled() => if report.accepted > 0 {
+                    return std::future::pending().await;
+                },
+                _ = self.pool.wait(FOR_EVER, lost) => {}
+            }
+            if let Some(error) = lost_error(&self.pool.status(), &publication.report()) {
+                return error;
+            }
+        }
+    }
+}
+
+/// If no relay has an event and none will: what each of them said.
+fn lost(statuses: &[Status], report: &Report) -> Option<Vec<Complaint>> {
+    if report.accepted > 0 {
+        return None;
+    }
+    let complaint = |status: &Status| {
+        let verdict = report.verdicts.iter().find(|(url, _)| *url == status.url).map(|(_, verdict)| verdict);
+        let words = match (verdict, &status.state) {
+            (Some(Verdict::Refused(words) | Verdict::GaveUp(words)), _) => words.clone(),
+            (Some(Verdict::Work { message, .. }), _) => message.clone(),
+            (Some(Verdict::TooLarge { limit }), _) => format!("it takes at most {limit} bytes"),
+            // One that was there before is given some time to come back.
+            (_, State::Down { reason, tries }) if status.counts.connections == 0 || *tries >= TRIES => reason.clone(),
+            _ => return None,
+        };
+        Some(Complaint { relay: status.url.to_string(), words: text::limited(&text::one_line(&words), 300) })
+    };
+    statuses.iter().map(complaint).collect()
+}
+
+fn lost_error(statuses: &[Status], report: &Report) -> Option<Error> {
+    let complaints = lost(statuses, report)?;
+    let is_refusal = |verdict: &Verdict| !matches!(verdict, Verdict::Accepted | Verdict::GaveUp(_));
+    let was_refused = report.verdicts.iter().any(|(_, verdict)| is_refusal(verdict));
+    Some(if was_refused { Error::Refused(complaints) } else { Error::Unreachable(complaints) })
+}
+
+impl Interests {
+    fn watches(&self, me: PublicKey) -> Vec<Watch> {
+        let watch = |filter: Filter| Watch { filter, spread: SPREAD };
+        let mut watches = vec![watch(dvmcp::customer_filter(me))];
+        if self.wraps {
+            let filter = Filter::new().kind(Kind::GiftWrap).pubkey(me);
+            watches.push(Watch { filter, spread: Duration::from_secs(seal::SPREAD_SECS) });
+        }
+        if !self.named.is_empty() {
+            watches.push(watch(dvmcp::answers_filter(self.named.iter().copied())));
+        }
+        if !self.lists.is_empty() {
+            watches.push(watch(dvmcp::tool_lists_filter().events(self.lists.iter().copied())));
+        }
+        watches.extend(self.providers.iter().map(|provider| watch(dvmcp::announcements_of(*provider))));
+        watches
+    }
+}
+
+/// Hands out what the relays bring, until the customer is gone.
+async fn route(customer: Weak<Inner>, mut arrivals: mpsc::Receiver<Arrival>) {
+    while let Some(arrival) = arrivals.recv().await {
+        let Some(customer) = customer.upgrade() else { return };
+        if let Arrival::Event { event, .. } = arrival {
+            customer.take(*event);
+        }
+    }
+}
+
+pub(crate) fn seconds_after(now: Timestamp, more: Duration) -> Timestamp {
+    Timestamp::from(now.as_secs().saturating_add(more.as_secs().max(1)))
+}

@@ -1,0 +1,279 @@
+//! Finding services, in both ways there are: what providers announce, and who answers when everybody is asked.
+
+use crate::catalogue::{Catalogue, Item};
+use crate::customer::Customer;
+use crate::error::Error;
+use crate::exchange::Privacy;
+use crate::reference::Target;
+use crate::remote::{Remote, Sealing};
+use crate::reply::Reply;
+use crate::text;
+use nostr::prelude::{PublicKey, Timestamp};
+use rialto_wire::dvmcp::announcement::Service;
+use rialto_wire::dvmcp::{self, Command, request};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// How long relays have to bring announcements.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long providers have to answer when everybody is asked.
+const ANSWERS: Duration = Duration::from_secs(2);
+
+/// How long a provider has to show that it is there.
+const CHECK: Duration = Duration::from_secs(4);
+
+/// Providers that are asked at once.
+const AT_ONCE: usize = 16;
+
+/// What to look for.
+#[derive(Debug, Clone, Default)]
+pub struct Search {
+    /// All of these must be found somewhere in what a service says of itself.
+    pub words: Vec<String>,
+    pub limit: usize,
+    /// Whether to ask those that were found if they are there.
+    pub check: bool,
+}
+
+/// A service that was found. Texts are fit to be shown.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    pub provider: PublicKey,
+    pub name: String,
+    pub about: String,
+    /// Names and descriptions.
+    pub tools: Vec<(String, String)>,
+    pub sealed: bool,
+    pub announced: Option<Timestamp>,
+    pub last_seen: Timestamp,
+    /// From the question to the answer; `None` if it was not asked or did not answer.
+    pub latency: Option<Duration>,
+    rank: u32,
+}
+
+/// The newest announcement of every service on the relays.
+pub async fn announced(customer: &Customer) -> Result<Vec<Service>, Error> {
+    let mut query = customer.0.pool.query(&[dvmcp::announcements_filter()], PATIENCE);
+    let mut newest: HashMap<(PublicKey, String), Service> = HashMap::new();
+    while let Some(event) = query.next().await {
+        if let Some(service) = customer.announcements().take(&event, customer.0.clock.now()) {
+            newest.insert((service.provider, service.id.clone()), service);
+        }
+    }
+    customer.announcements().save()?;
+    let mut services: Vec<Service> = newest.into_values().collect();
+    services.retain(|service| customer.announcements().is_current(service));
+    Ok(services)
+}
+
+/// Asks everybody for their tools.
+async fn everybody(customer: &Customer) -> Result<Vec<(PublicKey, Reply, Duration)>, Error> {
+    let inner = &customer.0;
+    let mut event = request::write(Command::ListTools, None, String::new(), inner.me(), inner.clock.now());
+    request::distinguish(&mut event, &inner.salt());
+    let id = event.compute_id();
+    let _open = Collecting { customer, id };
+    let changed = inner.collect(id)?;
+    let event = inner.enclose(event, &inner.me(), Privacy::Plain)?;
+    let publication = inner.pool.publish(&event);
+    let mut undeliverable = Box::pin(inner.clone().undeliverable(publication));
+    let (began, mut answers) = (Instant::now(), Vec::new());
+    loop {
+        tokio::select! {
+            () = changed.notified() => {
+                let latency = began.elapsed();
+                answers.extend(inner.gathered(&id).into_iter().map(|(author, reply)| (author, reply, latency)));
+            }
+            error = &mut undeliverable => return Err(error),
+            () = tokio::time::sleep_until(began + ANSWERS) => return Ok(answers),
+        }
+    }
+}
+
+/// A request to everybody that is open.
+struct Collecting<'a> {
+    customer: &'a Customer,
+    id: nostr::prelude::EventId,
+}
+
+impl Drop for Collecting<'_> {
+    fn drop(&mut self) {
+        self.customer.0.forget(&self.id);
+    }
+}
+
+/// Finds services, the best first.
+pub async fn find(customer: &Customer, search: &Search) -> Result<Vec<Finding>, Error> {
+    let (services, answers) = tokio::join!(announced(customer), everybody(customer));
+    let services = services?;
+    // Relays that take no requests may still tell what is announced.
+    let answers = match answers {
+        Err(error) if services.is_empty() => return Err(error),
+        answers => answers.unwrap_or_default(),
+    };
+    let now = customer.0.clock.now();
+    let mut findings = merged(services, answers, now);
+    findings.retain_mut(|finding| {
+        finding.rank = rank(finding, &search.words);
+        finding.rank > 0
+    });
+    sort(&mut findings);
+    findings.truncate(search.limit);
+    if search.check {
+        check(customer, &mut findings, now).await;
+        sort(&mut findings);
+    }
+    Ok(findings)
+}
+
+/// By how well they fit, then those that are there, then the quickest.
+fn sort(findings: &mut [Finding]) {
+    findings.sort_by(|one, other| {
+        let key = |finding: &Finding| (std::cmp::Reverse(finding.rank), finding.latency.is_none(), finding.latency);
+        key(one)
+            .cmp(&key(other))
+            .then_with(|| other.last_seen.cmp(&one.last_seen))
+            .then_with(|| one.name.cmp(&other.name))
+    });
+}
+
+/// One finding for each provider: its newest announcement and its answer together.
+fn merged(services: Vec<Service>, answers: Vec<(PublicKey, Reply, Duration)>, now: Timestamp) -> Vec<Finding> {
+    let mut found: HashMap<PublicKey, Finding> = HashMap::new();
+    for service in services {
+        let is_newer = found.get(&service.provider).is_none_or(|known| known.last_seen < service.announced);
+        if is_newer {
+            found.insert(service.provider, announced_finding(&service, now));
+        }
+    }
+    for (provider, reply, latency) in answers {
+        let tools = tools(&reply);
+        if reply.failure.is_some() || tools.is_none() {
+            continue;
+        }
+        let finding = found.entry(provider).or_insert_with(|| unannounced(provider, now));
+        finding.tools = tools.unwrap_or_default();
+        (finding.latency, finding.last_seen) = (Some(latency), now);
+    }
+    found.into_values().collect()
+}
+
+fn announced_finding(service: &Service, now: Timestamp) -> Finding {
+    let tool = |tool: &serde_json::Value| {
+        let text = |key: &str| tool.get(key).and_then(serde_json::Value::as_str).unwrap_or_default();
+        (text::name(text("name")), text::limited(&text::one_line(text("description")), 500))
+    };
+    Finding {
+        provider: service.provider,
+        name: text::name(&service.name),
+        about: text::limited(&text::one_line(&service.about), 500),
+        tools: service.tools.iter().map(tool).collect(),
+        sealed: service.sealed,
+        announced: Some(service.announced),
+        last_seen: service.announced.min(now),
+        latency: None,
+        rank: 1,
+    }
+}
+
+fn unannounced(provider: PublicKey, now: Timestamp) -> Finding {
+    Finding {
+        provider,
+        name: String::new(),
+        about: String::new(),
+        tools: Vec::new(),
+        sealed: false,
+        announced: None,
+        last_seen: now,
+        latency: None,
+        rank: 1,
+    }
+}
+
+fn tools(reply: &Reply) -> Option<Vec<(String, String)>> {
+    let items = reply.list("tools").ok()?.into_iter().filter_map(|text| Item::read(text, "name"));
+    Some(items.map(brief).collect())
+}
+
+fn brief(item: Item) -> (String, String) {
+    let description = text::limited(&text::one_line(item.description()), 500);
+    (item.name, description)
+}
+
+/// How well a service fits: 0 if a word is nowhere; a name counts more than a tool, and a tool more than a description.
+fn rank(finding: &Finding, words: &[String]) -> u32 {
+    let name = finding.name.to_lowercase();
+    let about = finding.about.to_lowercase();
+    let tools: Vec<(String, String)> =
+        finding.tools.iter().map(|(name, about)| (name.to_lowercase(), about.to_lowercase())).collect();
+    let mut total = 1;
+    for word in words.iter().map(|word| word.to_lowercase()) {
+        let fit = if name.contains(&word) {
+            100
+        } else if tools.iter().any(|(name, _)| name.contains(&word)) {
+            10
+        } else if about.contains(&word) || tools.iter().any(|(_, about)| about.contains(&word)) {
+            1
+        } else {
+            return 0;
+        };
+        total += fit;
+    }
+    total
+}
+
+/// Asks those that have not answered yet.
+async fn check(customer: &Customer, findings: &mut [Finding], now: Timestamp) {
+    let places = Arc::new(Semaphore::new(AT_ONCE));
+    let mut asked = JoinSet::new();
+    for (index, finding) in findings.iter().enumerate().filter(|(_, finding)| finding.latency.is_none()) {
+        let (customer, places, provider) = (customer.clone(), places.clone(), finding.provider);
+        asked.spawn(async move {
+            // The semaphore is never closed.
+            let _place = places.acquire().await;
+            (index, ask(&customer, provider).await)
+        });
+    }
+    while let Some(answer) = asked.join_next().await {
+        if let Ok((index, Some((tools, latency)))) = answer {
+            let finding = &mut findings[index];
+            (finding.tools, finding.latency, finding.last_seen) = (tools, Some(latency), now);
+        }
+    }
+}
+
+async fn ask(customer: &Customer, provider: PublicKey) -> Option<(Vec<(String, String)>, Duration)> {
+    // What a service offers is no secret, and every provider reads a plain request.
+    let remote = Remote::unseen(customer, &Target { provider, id: None, relays: Vec::new() }, Sealing::Never);
+    let began = Instant::now();
+    let items = tokio::time::timeout(CHECK, Catalogue::tools(&remote)).await.ok()?.ok()?;
+    Some((items.into_iter().map(brief).collect(), began.elapsed()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Finding, rank, unannounced};
+    use nostr::prelude::{Keys, Timestamp};
+
+    #[test]
+    fn all_words_must_fit_and_names_count_most() {
+        let finding = Finding {
+            name: "Weather".into(),
+            about: "Forecasts for cities".into(),
+            tools: vec![("get_rain".into(), "Millimetres of rain".into())],
+            ..unannounced(Keys::generate().public_key(), Timestamp::from(1))
+        };
+        let rank = |words: &str| rank(&finding, &words.split_whitespace().map(Into::into).collect::<Vec<_>>());
+        assert_eq!(rank("snow"), 0);
+        assert_eq!(rank("weather snow"), 0);
+        assert!(rank("WEATHER") > rank("rain") && rank("rain") > rank("cities"));
+        assert!(rank("weather rain") > rank("weather"));
+        assert_eq!(rank("millimetres"), rank("cities"));
+        assert_eq!(rank(""), 1);
+    }
+}

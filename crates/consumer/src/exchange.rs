@@ -1,0 +1,246 @@
+//! One open request and what has come for it. Pure: the clock and the relays are elsewhere.
+
+use crate::error::{Demand, Error, Failure};
+use crate::parts::Parts;
+use crate::reply::Reply;
+use crate::text;
+use nostr::prelude::PublicKey;
+use rialto_wire::dvmcp::answer::{Answer, Feedback, Status};
+use serde_json::Value;
+use std::collections::VecDeque;
+
+/// Reports of progress that wait to be looked at; of more, the oldest are dropped.
+const MAX_PROGRESS: usize = 32;
+
+/// Answers to a request to everybody that are kept, and how long they may be in all.
+const MAX_ANSWERS: usize = 1000;
+const MAX_ANSWERS_BYTES: usize = 16 * 1024 * 1024;
+
+/// Whether others can read a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Privacy {
+    /// Only the provider can.
+    Sealed,
+    /// Everybody who can read the relay.
+    Plain,
+}
+
+/// How far a provider has come.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Progress {
+    pub progress: Option<f64>,
+    pub total: Option<f64>,
+    pub message: Option<String>,
+}
+
+/// What there is to know next about an exchange.
+#[derive(Debug)]
+pub(crate) enum News {
+    Progress(Progress),
+    Payment(Demand),
+    Ended(Result<Reply, Error>),
+    Nothing,
+}
+
+/// A request to one provider.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    provider: PublicKey,
+    pub(crate) privacy: Privacy,
+    parts: Option<Parts>,
+    ended: Option<Result<Reply, Error>>,
+    has_ended: bool,
+    demand: Option<Demand>,
+    progress: VecDeque<Progress>,
+    /// What feedback said went wrong. The response that belongs to it says more, if it comes.
+    pub(crate) complaint: Option<Failure>,
+    /// Signs of life so far.
+    pub(crate) signs: u64,
+}
+
+impl Exchange {
+    pub(crate) fn new(provider: PublicKey, privacy: Privacy) -> Self {
+        Self {
+            provider,
+            privacy,
+            parts: None,
+            ended: None,
+            has_ended: false,
+            demand: None,
+            progress: VecDeque::new(),
+            complaint: None,
+            signs: 0,
+        }
+    }
+
+    /// Takes an answer; says whether it counted. Only what the addressed provider signed does, and of several responses
+    /// the first. What was asked in private is not heard in public.
+    pub(crate) fn take(&mut self, author: PublicKey, privacy: Privacy, answer: Answer) -> bool {
+        let is_exposed = self.privacy == Privacy::Sealed && privacy == Privacy::Plain;
+        if author != self.provider || is_exposed || self.has_ended {
+            return false;
+        }
+        self.signs += 1;
+        match answer {
+            Answer::Feedback(feedback) => self.take_feedback(feedback),
+            Answer::Response { content, .. } => self.end(Reply::read(content)),
+            Answer::Part { number, of, digest, content } => {
+                let parts = self.parts.get_or_insert_with(|| Parts::new(of, digest.clone()));
+                match parts.take(number, of, &digest, content) {
+                    Ok(None) => {}
+                    Ok(Some(whole)) => self.end(Reply::read(whole)),
+                    Err(broken) => self.end(Err(Error::Malformed(broken.to_string()))),
+                }
+            }
+        }
+        true
+    }
+
+    fn end(&mut self, outcome: Result<Reply, Error>) {
+        self.has_ended = true;
+        self.parts = None;
+        self.ended = Some(outcome);
+    }
+
+    fn take_feedback(&mut self, feedback: Feedback) {
+        match feedback.status {
+            Status::Error => {
+                // Some put the words into the content.
+                let words = if feedback.words.is_empty() { &feedback.content } else { &feedback.words };
+                self.complaint.get_or_insert_with(|| Failure::from_words(words));
+            }
+            Status::PaymentRequired => {
+                let words = text::limited(&text::one_line(&feedback.words), 500);
+                let amount = feedback.amount.map(|amount| text::name(&amount));
+                self.demand = Some(Demand { amount, invoice: feedback.invoice, words });
+            }
+            Status::Processing => {
+                if let Some(progress) = read_progress(&feedback) {
+                    if self.progress.len() == MAX_PROGRESS {
+                        self.progress.pop_front();
+                    }
+                    self.progress.push_back(progress);
+                }
+            }
+            Status::Success | Status::Partial | Status::Other => {}
+        }
+    }
+
+    /// What has come since it was asked last.
+    pub(crate) fn news(&mut self) -> News {
+        if let Some(progress) = self.progress.pop_front() {
+            return News::Progress(progress);
+        }
+        if let Some(ended) = self.ended.take() {
+            return News::Ended(ended);
+        }
+        self.demand.take().map_or(News::Nothing, News::Payment)
+    }
+}
+
+/// `None` if it says only that the work goes on.
+fn read_progress(feedback: &Feedback) -> Option<Progress> {
+    let params: Value = serde_json::from_str(&feedback.content).unwrap_or_default();
+    let number = |key: &str| params.get(key).and_then(Value::as_f64);
+    let message = params.get("message").and_then(Value::as_str).unwrap_or(&feedback.words);
+    let message = text::limited(&text::one_line(message), 500);
+    let progress = Progress {
+        progress: number("progress"),
+        total: number("total"),
+        message: (!message.is_empty()).then_some(message),
+    };
+    (progress != Progress::default()).then_some(progress)
+}
+
+/// A request to everybody: every author's first response counts.
+#[derive(Debug, Default)]
+pub(crate) struct Collection {
+    pub(crate) answers: Vec<(PublicKey, Reply)>,
+    bytes: usize,
+}
+
+impl Collection {
+    pub(crate) fn take(&mut self, author: PublicKey, answer: Answer) -> bool {
+        let Answer::Response { content, .. } = answer else { return false };
+        let is_known = self.answers.iter().any(|(known, _)| *known == author);
+        self.bytes = self.bytes.saturating_add(content.len());
+        if is_known || self.answers.len() >= MAX_ANSWERS || self.bytes > MAX_ANSWERS_BYTES {
+            return false;
+        }
+        let Ok(reply) = Reply::read(content) else { return false };
+        self.answers.push((author, reply));
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Collection, Exchange, News, Privacy, Progress};
+    use nostr::prelude::{Keys, PublicKey};
+    use rialto_wire::dvmcp::answer::{Answer, Feedback, Status};
+
+    fn key() -> PublicKey {
+        Keys::generate().public_key()
+    }
+
+    fn response(content: &str) -> Answer {
+        Answer::Response { content: content.into(), outcome: None }
+    }
+
+    fn feedback(status: Status, words: &str, content: &str) -> Answer {
+        let (words, content) = (words.into(), content.into());
+        Answer::Feedback(Feedback { status, words, content, amount: None, invoice: None })
+    }
+
+    #[test]
+    fn only_the_addressed_provider_is_heard_and_only_once() {
+        let provider = key();
+        let mut exchange = Exchange::new(provider, Privacy::Plain);
+        assert!(!exchange.take(key(), Privacy::Plain, response("{\"forged\":1}")));
+        assert!(exchange.take(provider, Privacy::Plain, response("{\"n\":1}")));
+        assert!(!exchange.take(provider, Privacy::Plain, response("{\"n\":2}")));
+        let News::Ended(Ok(reply)) = exchange.news() else { panic!() };
+        assert_eq!(reply.content, "{\"n\":1}");
+        assert!(matches!(exchange.news(), News::Nothing));
+    }
+
+    #[test]
+    fn what_was_asked_in_private_is_not_heard_in_public() {
+        let provider = key();
+        let mut exchange = Exchange::new(provider, Privacy::Sealed);
+        assert!(!exchange.take(provider, Privacy::Plain, response("{}")));
+        assert!(exchange.take(provider, Privacy::Sealed, response("{}")));
+    }
+
+    #[test]
+    fn progress_comes_before_the_end_and_is_bounded() {
+        let provider = key();
+        let mut exchange = Exchange::new(provider, Privacy::Plain);
+        assert!(exchange.take(provider, Privacy::Plain, feedback(Status::Processing, "", "")));
+        assert!(matches!(exchange.news(), News::Nothing), "that the work began is no progress");
+        for step in 0..100 {
+            let params = format!("{{\"progress\":{step},\"total\":100,\"message\":\"\\u001b[1mstep\"}}");
+            exchange.take(provider, Privacy::Plain, feedback(Status::Processing, "", &params));
+        }
+        exchange.take(provider, Privacy::Plain, response("{}"));
+        let mut steps = Vec::new();
+        while let News::Progress(progress) = exchange.news() {
+            steps.push(progress);
+        }
+        assert_eq!(steps.len(), 32);
+        let last = Progress { progress: Some(99.0), total: Some(100.0), message: Some("step".into()) };
+        assert_eq!(steps.last(), Some(&last));
+        assert_eq!(exchange.signs, 102);
+    }
+
+    #[test]
+    fn a_request_to_everybody_hears_each_once() {
+        let (one, other) = (key(), key());
+        let mut collection = Collection::default();
+        assert!(collection.take(one, response("{}")));
+        assert!(!collection.take(one, response("{}")));
+        assert!(collection.take(other, response("{}")));
+        assert!(!collection.take(key(), response("no json")));
+        assert_eq!(collection.answers.len(), 2);
+    }
+}

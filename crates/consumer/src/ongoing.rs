@@ -1,0 +1,209 @@
+//! One request on its way: waits for what comes, and knows when to stop waiting.
+
+use crate::customer::{Customer, Inner, seconds_after};
+use crate::error::Error;
+use crate::exchange::{Exchange, News};
+pub use crate::exchange::{Privacy, Progress};
+use crate::reply::Reply;
+use nostr::prelude::{EventId, PublicKey};
+use rialto_mcp::pending::Patience;
+use rialto_wire::dvmcp::{Command, request};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// How long we wait unless told otherwise.
+pub const PATIENCE: Patience = Patience { silence: Duration::from_secs(60), total: Duration::from_secs(600) };
+
+/// After this time without a word, the provider may be one that does not name the customer in its answers.
+const WIDEN_AFTER: Duration = Duration::from_secs(1);
+
+/// How long a response may come after the feedback that says it failed.
+const AFTER_COMPLAINT: Duration = Duration::from_secs(2);
+
+/// What is asked of whom.
+#[derive(Debug, Clone)]
+pub struct Order {
+    pub provider: PublicKey,
+    pub command: Command,
+    pub content: String,
+    pub privacy: Privacy,
+    pub patience: Patience,
+}
+
+/// What a request has come to.
+#[derive(Debug)]
+pub enum Step {
+    Progress(Progress),
+    Done(Reply),
+}
+
+/// A request that was sent. Dropping it gives it up.
+pub struct Ongoing {
+    customer: Arc<Inner>,
+    id: EventId,
+    provider: PublicKey,
+    command: Command,
+    privacy: Privacy,
+    patience: Patience,
+    changed: Arc<Notify>,
+    undeliverable: Pin<Box<dyn Future<Output = Error> + Send>>,
+    began: Instant,
+    heard: Instant,
+    signs: u64,
+    complained: Option<Instant>,
+    has_widened: bool,
+    is_over: bool,
+}
+
+impl std::fmt::Debug for Ongoing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ongoing").field("id", &self.id).field("command", &self.command).finish_non_exhaustive()
+    }
+}
+
+impl Ongoing {
+    pub(crate) fn begin(customer: &Customer, order: Order) -> Result<Self, Error> {
+        let Order { provider, command, content, privacy, patience } = order;
+        let customer = customer.0.clone();
+        let now = customer.clock.now();
+        let mut event = request::write(command, Some(provider), content, customer.me(), now);
+        if command.has_feedback() {
+            // Nobody waits for a run that begins later than this.
+            request::expire(&mut event, seconds_after(now, patience.silence));
+        }
+        request::distinguish(&mut event, &customer.salt());
+        let id = event.compute_id();
+        event.id = Some(id);
+        let event = customer.enclose(event, &provider, privacy)?;
+        // Expected before it is sent, so that no answer can come too early.
+        let changed = customer.expect(id, Exchange::new(provider, privacy))?;
+        let publication = customer.pool.publish(&event);
+        let undeliverable = Box::pin(customer.clone().undeliverable(publication));
+        let began = Instant::now();
+        Ok(Self {
+            customer,
+            id,
+            provider,
+            command,
+            privacy,
+            patience,
+            changed,
+            undeliverable,
+            began,
+            heard: began,
+            signs: 0,
+            complained: None,
+            has_widened: privacy == Privacy::Sealed,
+            is_over: false,
+        })
+    }
+
+    /// The id by which the provider knows the request.
+    pub fn id(&self) -> EventId {
+        self.id
+    }
+
+    /// Waits for the next thing that happens. After the end it must not be asked again.
+    pub async fn next(&mut self) -> Result<Step, Error> {
+        loop {
+            match self.look() {
+                News::Progress(progress) => return Ok(Step::Progress(progress)),
+                News::Ended(outcome) => {
+                    self.is_over = true;
+                    return outcome.map(Step::Done);
+                }
+                // This is where paying will plug in: pay the demand, then go on waiting.
+                News::Payment(demand) => return Err(Error::PaymentRequired(demand)),
+                News::Nothing => {}
+            }
+            let due = self.due()?;
+            tokio::select! {
+                biased;
+                () = self.changed.notified() => {}
+                error = &mut self.undeliverable => {
+                    self.is_over = true;
+                    return Err(error);
+                }
+                () = tokio::time::sleep_until(due) => {}
+            }
+        }
+    }
+
+    /// Waits for the end.
+    pub async fn finish(mut self) -> Result<Reply, Error> {
+        loop {
+            if let Step::Done(reply) = self.next().await? {
+                return Ok(reply);
+            }
+        }
+    }
+
+    fn look(&mut self) -> News {
+        let now = Instant::now();
+        let seen =
+            self.customer.look(&self.id, |exchange| (exchange.news(), exchange.signs, exchange.complaint.is_some()));
+        let Some((news, signs, has_complaint)) = seen else { return News::Nothing };
+        if signs != self.signs {
+            (self.signs, self.heard) = (signs, now);
+        }
+        if has_complaint {
+            self.complained.get_or_insert(now);
+        }
+        news
+    }
+
+    /// When to look again if nothing comes; an error if there is no point in it.
+    fn due(&mut self) -> Result<Instant, Error> {
+        let now = Instant::now();
+        let (silence, total) = (self.heard + self.patience.silence, self.began + self.patience.total);
+        if let Some(complained) = self.complained {
+            let end = complained + AFTER_COMPLAINT;
+            if end > now {
+                return Ok(end);
+            }
+            self.is_over = true;
+            let complaint = self.customer.look(&self.id, |exchange| exchange.complaint.take()).flatten();
+            return Err(complaint.map_or(Error::Silent(AFTER_COMPLAINT), Error::Failed));
+        }
+        if total <= now {
+            return Err(Error::Overdue(self.patience.total));
+        }
+        if silence <= now {
+            let silence = self.patience.silence;
+            return Err(if self.signs == 0 { Error::NoAnswer(silence) } else { Error::Silent(silence) });
+        }
+        let mut due = silence.min(total);
+        let widen = self.began + WIDEN_AFTER;
+        if !self.has_widened && self.signs == 0 {
+            if widen <= now {
+                self.has_widened = true;
+                self.customer.name(self.id);
+            } else {
+                due = due.min(widen);
+            }
+        }
+        Ok(due)
+    }
+
+    fn cancel(&self) {
+        let now = self.customer.clock.now();
+        let mut event = request::write_cancel(self.id, self.provider, self.customer.me(), now);
+        request::expire(&mut event, seconds_after(now, PATIENCE.silence));
+        if let Ok(event) = self.customer.enclose(event, &self.provider, self.privacy) {
+            self.customer.pool.publish(&event);
+        }
+    }
+}
+
+impl Drop for Ongoing {
+    fn drop(&mut self) {
+        self.customer.forget(&self.id);
+        if !self.is_over && self.command.has_feedback() {
+            self.cancel();
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! `rialto show`: everything about one service, and how to use it.
+
+use clap::Args;
+use nostr::prelude::Timestamp;
+use rialto_consumer::catalogue::{Catalogue, Item};
+use rialto_consumer::ongoing::Privacy;
+use rialto_consumer::pins::{Pin, Service as Pinned};
+use rialto_consumer::remote::{Remote, Sealing};
+use rialto_consumer::text;
+use serde_json::{Value, json};
+
+use crate::arguments::placeholder;
+use crate::buyer::{Buyer, Wanted, failure, store_failure};
+use crate::commands::find::ago;
+use crate::commands::wait_for;
+use crate::environment::Environment;
+use crate::failure::Outcome;
+use crate::output;
+use crate::relays::RelayFlags;
+use crate::talk::{Format, Talk};
+
+const EXAMPLES: &str = "\
+Examples:
+  rialto show weather
+  rialto show nprofile1… --json
+  rialto show me@example.com";
+
+/// Show what a service offers, and how to call it
+///
+/// Asks the service itself. Nothing is called, and nothing is remembered as trusted.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The service: npub1…, nprofile1…, naddr1…, name@domain, or its name in `rialto find`
+    #[arg(value_name = "SERVICE")]
+    service: String,
+
+    /// Ask in the open, also if the service could read sealed requests
+    #[arg(long)]
+    plain: bool,
+
+    #[command(flatten)]
+    relays: RelayFlags,
+}
+
+pub(crate) fn run(arguments: &Arguments, environment: &Environment, talk: &Talk) -> Outcome {
+    let wanted = Wanted::read(&arguments.service)?;
+    wait_for(async {
+        let buyer = Buyer::start(&arguments.relays, std::slice::from_ref(&wanted), environment, talk)?;
+        let shown = show(&buyer, &wanted, arguments, talk).await;
+        buyer.customer.stop().await;
+        shown
+    })
+}
+
+async fn show(buyer: &Buyer, wanted: &Wanted, arguments: &Arguments, talk: &Talk) -> Outcome {
+    let sealing = if arguments.plain { Sealing::Never } else { Sealing::WherePossible };
+    let remote = buyer.open(wanted, sealing).await?;
+    let catalogue = Catalogue::fetch(&remote).await.map_err(|error| failure(&error))?;
+    let mut book = buyer.pins.read().map_err(|error| store_failure(&error))?;
+    let pinned = book.services.remove(&remote.provider.to_hex()).unwrap_or_default();
+    match talk.format {
+        Format::Json => output::json(&described(&remote, &catalogue, &pinned)),
+        Format::Text => output::text(&page(&remote, &catalogue, &pinned)),
+    }
+}
+
+/// Whether a tool is the one that was used before.
+fn pin_state(tool: &Item, pinned: &Pinned) -> &'static str {
+    let is_same = |pin: &Pin| {
+        pin.definition
+            .as_object()
+            .is_some_and(|members| members.iter().all(|(key, value)| tool.original.get(key) == Some(value)))
+    };
+    match pinned.tools.get(&tool.name) {
+        None => "not used yet",
+        Some(pin) if is_same(pin) => "as first used",
+        Some(_) => "changed",
+    }
+}
+
+fn page(remote: &Remote, catalogue: &Catalogue, pinned: &Pinned) -> String {
+    let service = remote.service();
+    let about = service.as_ref().map(|service| text::limited(&text::visible(&service.about), 2000)).unwrap_or_default();
+    let privacy = match remote.privacy() {
+        Privacy::Sealed => "sealed: only the service can read them",
+        Privacy::Plain => "public: whoever reads the relay can see them",
+    };
+    let announced =
+        service.as_ref().map_or_else(|| "not announced".to_owned(), |service| ago(Timestamp::now(), service.announced));
+    let relays: Vec<String> = remote.customer().relays().iter().map(|status| status.url.to_string()).collect();
+    let row = |name: &str, value: String| vec![name.to_owned(), value];
+    let mut out = format!("{}\n", remote.name().unwrap_or_else(|| "(not announced)".to_owned()));
+    for line in about.lines().filter(|line| !line.trim().is_empty()) {
+        out.push_str(&format!("  {line}\n"));
+    }
+    out.push('\n');
+    out.push_str(&output::table(&[
+        row("key", remote.npub()),
+        row("link", remote.link()),
+        row("announced", announced),
+        row("calls", privacy.to_owned()),
+        row("relays", relays.join(" ")),
+        row("price", "free".to_owned()),
+    ]));
+    out.push_str(&format!("\nTools ({})\n", catalogue.tools.len()));
+    for tool in &catalogue.tools {
+        out.push_str(&tool_lines(tool, pinned));
+    }
+    for (title, items) in [
+        ("Resources", &catalogue.resources),
+        ("Resource templates", &catalogue.templates),
+        ("Prompts", &catalogue.prompts),
+    ] {
+        if !items.is_empty() {
+            out.push_str(&format!("\n{title} ({})\n", items.len()));
+            out.extend(items.iter().map(|item| format!("  {}  {}\n", text::name(&item.name), first_line(item))));
+        }
+    }
+    out.push_str(&usage(remote, catalogue));
+    out
+}
+
+fn first_line(item: &Item) -> String {
+    text::limited(&text::one_line(item.description()), 200)
+}
+
+fn tool_lines(tool: &Item, pinned: &Pinned) -> String {
+    let mut out = format!("  {}  ({})\n", tool.name, pin_state(tool, pinned));
+    let description = text::limited(&text::visible(tool.description()), 1000);
+    for line in description.lines().filter(|line| !line.trim().is_empty()) {
+        out.push_str(&format!("      {line}\n"));
+    }
+    let schema = tool.original.get("inputSchema").unwrap_or(&Value::Null);
+    let required: Vec<&str> =
+        schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let mut rows = Vec::new();
+    for (key, property) in properties.into_iter().flatten() {
+        let words = property.get("description").and_then(Value::as_str).unwrap_or_default();
+        let optional = if required.contains(&key.as_str()) { "" } else { " (optional)" };
+        let usage = format!("      {}={}{optional}", text::name(key), text::name(&placeholder(schema, key)));
+        rows.push(vec![usage, text::limited(&text::one_line(words), 200)]);
+    }
+    out.push_str(&output::table(&rows));
+    out
+}
+
+fn usage(remote: &Remote, catalogue: &Catalogue) -> String {
+    let link = remote.link();
+    let call = catalogue.tools.first().map(|tool| {
+        let schema = tool.original.get("inputSchema").unwrap_or(&Value::Null);
+        let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        let words: Vec<String> =
+            required.map(|key| format!(" {}={}", text::name(key), text::name(&placeholder(schema, key)))).collect();
+        format!("  rialto call {link} {}{}\n", tool.name, words.concat())
+    });
+    format!("\nCall it\n{}\nUse it in an MCP host\n  rialto connect HOST {link}\n", call.unwrap_or_default())
+}
+
+fn described(remote: &Remote, catalogue: &Catalogue, pinned: &Pinned) -> Value {
+    let service = remote.service();
+    let definitions = |items: &[Item]| -> Vec<Value> { items.iter().map(|item| item.original.clone()).collect() };
+    let tools: Vec<Value> = catalogue
+        .tools
+        .iter()
+        .map(|tool| json!({ "definition": tool.original, "pin": pin_state(tool, pinned) }))
+        .collect();
+    let relays: Vec<String> = remote.customer().relays().iter().map(|status| status.url.to_string()).collect();
+    json!({
+        "name": remote.name(),
+        "about": service.as_ref().map(|service| service.about.as_str()),
+        "npub": remote.npub(),
+        "nprofile": remote.link(),
+        "announced": service.as_ref().map(|service| service.announced.as_secs()),
+        "sealed": remote.privacy() == Privacy::Sealed,
+        "price": "free",
+        "relays": relays,
+        "tools": tools,
+        "resources": definitions(&catalogue.resources),
+        "resource_templates": definitions(&catalogue.templates),
+        "prompts": definitions(&catalogue.prompts),
+    })
+}
