@@ -151,6 +151,11 @@ pub fn median(values: &[f64]) -> f64 {
     low(values).median
 }
 
+/// The best of some values of which more is better.
+pub fn best_of_high(values: &[f64]) -> f64 {
+    high(values).best
+}
+
 /// What the figures depend on: the processor, the kernel and how busy the machine is.
 pub fn machine() -> String {
     let read = |path| fs::read_to_string(path).unwrap_or_default();

@@ -6,7 +6,7 @@ use super::{
     measure::{Figures, IN_FLIGHT, Level, Measured},
     subject::{OUR_PLAIN, OUR_SEALED},
 };
-use crate::table::{machine, median};
+use crate::table::{best_of_high, machine, median};
 
 fn two(value: f64) -> String {
     match value.abs() {
@@ -34,16 +34,22 @@ pub fn markdown(results: &[Measured], rounds: usize, child: &[f64]) -> String {
 
 fn calls(text: &mut String, results: &[Measured]) {
     let cpu = "provider CPU ms/call | its MCP server | relay | driver";
-    let _ = writeln!(text, "| subject | in flight | p50 ms | p99 ms | calls/s | {cpu} |\n|---|{}", "---:|".repeat(8));
+    let _ = writeln!(
+        text,
+        "| subject | in flight | p50 ms | p99 ms | calls/s | best round | {cpu} |\n|---|{}",
+        "---:|".repeat(9)
+    );
     for Measured { name, outcome } in results {
         match outcome {
             Err(error) => {
                 let error = error.replace('|', "/");
-                let _ = writeln!(text, "| {name} | failed: {error} {}", "|".repeat(8));
+                let _ = writeln!(text, "| {name} | failed: {error} {}", "|".repeat(9));
             }
             Ok(figures) => {
                 for (in_flight, level) in IN_FLIGHT.iter().zip(&figures.levels) {
-                    let _ = writeln!(text, "| {name} | {in_flight} | {} |", medians(level).map(two).join(" | "));
+                    let mut cells = medians(level).map(two).to_vec();
+                    cells.insert(3, two(best_of_high(&level.per_second)));
+                    let _ = writeln!(text, "| {name} | {in_flight} | {} |", cells.join(" | "));
                 }
             }
         }
