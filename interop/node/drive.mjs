@@ -159,7 +159,29 @@ async function session(peer, events) {
   return { ...report, events: events.seen };
 }
 
-/** Runs the command line `client [--era …] [--only echo] -- COMMAND …`; `connect` starts the server and a client. */
+/** What can be carried by a wire on which a server cannot ask its client anything. */
+async function wireSession({ client, call: perform }, events) {
+  const call = (name, args, meta, options) =>
+    perform({ name, arguments: args, ...(meta && { _meta: meta }) }, options);
+  const argument = { name: 'name', value: 'A' };
+  return {
+    tools: await outcome(client.listTools()),
+    resources: await outcome(client.listResources()),
+    resourceTemplates: await outcome(client.listResourceTemplates()),
+    prompts: await outcome(client.listPrompts()),
+    echo: await outcome(call('echo', { text: 'Grüße ✓ \u2028 "quoted" \\ 𝄞' })),
+    add: await outcome(call('add', { a: 0.1, b: 2 })),
+    fail: await outcome(call('fail', {})),
+    cancel: await cancel(call, events),
+    readNote: await outcome(client.readResource({ uri: 'peer://note' })),
+    readItem: await outcome(client.readResource({ uri: 'peer://item/42' })),
+    prompt: await outcome(client.getPrompt({ name: 'greet', arguments: { name: 'Ada' } })),
+    completion: await outcome(client.complete({ ref: { type: 'ref/prompt', name: 'greet' }, argument })),
+    concurrent: await concurrent(call),
+  };
+}
+
+/** Runs the command line `client [--era …] [--only echo|wire] -- COMMAND …`; `connect` starts the server and a client. */
 export async function run(connect) {
   const { values, positionals } = parseArgs({
     options: { era: { type: 'string', default: 'legacy' }, only: { type: 'string' } },
@@ -173,7 +195,9 @@ export async function run(connect) {
   const events = new Events();
   const peer = await connect(values.era, { command, args }, (peer) => listen(peer, events));
   let report;
-  if (values.only) {
+  if (values.only === 'wire') {
+    report = await wireSession(peer, events);
+  } else if (values.only) {
     const call = (name, args) => peer.call({ name, arguments: args });
     const echo = await outcome(call('echo', { text: 'hello' }));
     report = { version: peer.version(), echo, concurrent: await concurrent(call) };

@@ -1,6 +1,6 @@
 """An MCP client written with the Python SDK that uses everything a peer server offers and reports what it saw.
 
-    client.py [--era legacy|modern] [--only echo] -- COMMAND ARGUMENTS…
+    client.py [--era legacy|modern] [--only echo|wire] -- COMMAND ARGUMENTS…
 
 It prints one JSON report with sorted keys and without names, ids or times of this run, so that the report of a direct
 session and the report of a session through a gateway must be equal byte by byte.
@@ -206,16 +206,39 @@ async def drive(session, caller, era, events):
     return report
 
 
+async def drive_wire(session, caller, events):
+    """What can be carried by a wire on which a server cannot ask its client anything."""
+    return {
+        "tools": await outcome(session.list_tools()),
+        "resources": await outcome(session.list_resources()),
+        "resourceTemplates": await outcome(session.list_resource_templates()),
+        "prompts": await outcome(session.list_prompts()),
+        "echo": await outcome(caller.call_tool("echo", {"text": "Grüße ✓ \u2028 \"quoted\" \\ 𝄞"})),
+        "add": await outcome(caller.call_tool("add", {"a": 0.1, "b": 2})),
+        "fail": await outcome(caller.call_tool("fail", {})),
+        "cancel": await cancel(caller),
+        "readNote": await outcome(session.read_resource("peer://note")),
+        "readItem": await outcome(session.read_resource("peer://item/42")),
+        "prompt": await outcome(session.get_prompt("greet", {"name": "Ada"})),
+        "completion": await outcome(
+            session.complete(types.PromptReference(type="ref/prompt", name="greet"), {"name": "name", "value": "A"})
+        ),
+        "concurrent": await concurrent(caller),
+    }
+
+
 async def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--era", choices=("legacy", "modern"), default="legacy")
-    parser.add_argument("--only", choices=("echo",))
+    parser.add_argument("--only", choices=("echo", "wire"))
     parser.add_argument("command", nargs="+")
     options = parser.parse_args()
     events = Events()
     async with AsyncExitStack() as stack:
         session, caller = await connect(stack, options.era, options.command, events)
-        if options.only:
+        if options.only == "wire":
+            report = await drive_wire(session, caller, events)
+        elif options.only:
             report = {
                 "version": session.protocol_version,
                 "echo": await outcome(caller.call_tool("echo", {"text": "hello"})),

@@ -1,12 +1,11 @@
 //! One text for one JSON value, whoever wrote it, and its hash: members sorted by key, no white space (after RFC 8785).
 
-use bitcoin_hashes::sha256;
 use serde_json::Value;
 
 /// The SHA-256 of some bytes, in hex.
 pub fn sha256(bytes: &[u8]) -> String {
-    let hash = sha256::Hash::hash(bytes).to_byte_array();
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    let hash = ring::digest::digest(&ring::digest::SHA256, bytes);
+    hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The text of a value.

@@ -4,11 +4,12 @@
 //! the answers of providers that do not name the customer.
 
 use crate::announcements::Announcements;
+use crate::catch_up::{self, Connections};
 use crate::error::{Complaint, Error};
 use crate::exchange::{Collection, Exchange, Privacy};
 use crate::ongoing::{Ongoing, Order};
 use crate::text;
-use nostr::prelude::{Event, EventId, Filter, Keys, Kind, PublicKey, RelayUrl, Timestamp, UnsignedEvent};
+use nostr::prelude::{Event, EventId, Filter, Keys, PublicKey, RelayUrl, Timestamp, UnsignedEvent};
 use rialto_relay::clock::{Clock, SystemClock};
 use rialto_relay::pool::{self, Arrival, Pool, Watch};
 use rialto_relay::publication::{Publication, Report};
@@ -240,10 +241,15 @@ impl Inner {
         seal::close(&self.keys, provider, request, self.clock.now()).map_err(|_| Error::Unsealed)
     }
 
-    fn take(&self, event: Event) {
+    /// Whether something sealed is open.
+    fn awaits_wraps(&self) -> bool {
+        self.open().values().any(Open::is_sealed)
+    }
+
+    pub(crate) fn take(&self, event: Event) {
         if seal::is_wrap(&event) {
             // Wraps of earlier days cost two decryptions each, and nobody waits for them.
-            if !self.open().values().any(Open::is_sealed) {
+            if !self.awaits_wraps() {
                 return;
             }
             let Ok(inner) = seal::open(&self.keys, &event) else { return };
@@ -279,15 +285,19 @@ impl Inner {
             return Error::NoRelay;
         }
         loop {
-            let lost = |statuses: &[Status]| lost(statuses, &publication.report()).is_some();
+            let is_lost = |statuses: &[Status]| lost(statuses, &publication.report()).is_some();
             tokio::select! {
-                report = publication.settled() => if report.accepted > 0 {
-                    return std::future::pending().await;
-                },
-                _ = self.pool.wait(FOR_EVER, lost) => {}
+                report = publication.settled() => {
+                    if report.accepted > 0 {
+                        return std::future::pending().await;
+                    }
+                    return error(report.verdicts.iter().map(|(relay, verdict)| complaint(relay, verdict)).collect(), &report);
+                }
+                _ = self.pool.wait(FOR_EVER, is_lost) => {}
             }
-            if let Some(error) = lost_error(&self.pool.status(), &publication.report()) {
-                return error;
+            let report = publication.report();
+            if let Some(complaints) = lost(&self.pool.status(), &report) {
+                return error(complaints, &report);
             }
         }
     }
@@ -298,26 +308,34 @@ fn lost(statuses: &[Status], report: &Report) -> Option<Vec<Complaint>> {
     if report.accepted > 0 {
         return None;
     }
-    let complaint = |status: &Status| {
+    let of = |status: &Status| {
         let verdict = report.verdicts.iter().find(|(url, _)| *url == status.url).map(|(_, verdict)| verdict);
-        let words = match (verdict, &status.state) {
-            (Some(Verdict::Refused(words) | Verdict::GaveUp(words)), _) => words.clone(),
-            (Some(Verdict::Work { message, .. }), _) => message.clone(),
-            (Some(Verdict::TooLarge { limit }), _) => format!("it takes at most {limit} bytes"),
+        match (verdict, &status.state) {
+            (Some(verdict), _) => Some(complaint(&status.url, verdict)),
             // One that was there before is given some time to come back.
-            (_, State::Down { reason, tries }) if status.counts.connections == 0 || *tries >= TRIES => reason.clone(),
-            _ => return None,
-        };
-        Some(Complaint { relay: status.url.to_string(), words: text::limited(&text::one_line(&words), 300) })
+            (None, State::Down { reason, tries }) if status.counts.connections == 0 || *tries >= TRIES => {
+                Some(complaint(&status.url, &Verdict::GaveUp(reason.clone())))
+            }
+            _ => None,
+        }
     };
-    statuses.iter().map(complaint).collect()
+    statuses.iter().map(of).collect()
 }
 
-fn lost_error(statuses: &[Status], report: &Report) -> Option<Error> {
-    let complaints = lost(statuses, report)?;
+fn complaint(relay: &str, verdict: &Verdict) -> Complaint {
+    let words = match verdict {
+        Verdict::Accepted => String::new(),
+        Verdict::Refused(words) | Verdict::GaveUp(words) => words.clone(),
+        Verdict::Work { message, .. } => message.clone(),
+        Verdict::TooLarge { limit } => format!("it takes at most {limit} bytes"),
+    };
+    Complaint { relay: relay.to_owned(), words: text::limited(&text::one_line(&words), 300) }
+}
+
+fn error(complaints: Vec<Complaint>, report: &Report) -> Error {
     let is_refusal = |verdict: &Verdict| !matches!(verdict, Verdict::Accepted | Verdict::GaveUp(_));
     let was_refused = report.verdicts.iter().any(|(_, verdict)| is_refusal(verdict));
-    Some(if was_refused { Error::Refused(complaints) } else { Error::Unreachable(complaints) })
+    if was_refused { Error::Refused(complaints) } else { Error::Unreachable(complaints) }
 }
 
 impl Interests {
@@ -325,8 +343,10 @@ impl Interests {
         let watch = |filter: Filter| Watch { filter, spread: SPREAD };
         let mut watches = vec![watch(dvmcp::customer_filter(me))];
         if self.wraps {
-            let filter = Filter::new().kind(Kind::GiftWrap).pubkey(me);
-            watches.push(Watch { filter, spread: Duration::from_secs(seal::SPREAD_SECS) });
+            // Only those that come from now on: the wraps of two days would be sent again at every start. What may have
+            // come while a relay was away is asked for when it is back.
+            let spread = Duration::from_secs(seal::SPREAD_SECS);
+            watches.push(Watch { filter: catch_up::wraps(me).limit(0), spread });
         }
         if !self.named.is_empty() {
             watches.push(watch(dvmcp::answers_filter(self.named.iter().copied())));
@@ -341,10 +361,18 @@ impl Interests {
 
 /// Hands out what the relays bring, until the customer is gone.
 async fn route(customer: Weak<Inner>, mut arrivals: mpsc::Receiver<Arrival>) {
+    let mut connections = Connections::default();
     while let Some(arrival) = arrivals.recv().await {
         let Some(customer) = customer.upgrade() else { return };
-        if let Arrival::Event { event, .. } = arrival {
-            customer.take(*event);
+        match arrival {
+            Arrival::Event { event, .. } => customer.take(*event),
+            Arrival::Subscribed { relay } => {
+                let is_new = connections.is_new(&relay, &customer.pool.status());
+                if is_new && customer.awaits_wraps() {
+                    tokio::spawn(catch_up::run(customer));
+                }
+            }
+            Arrival::Repeat { .. } => {}
         }
     }
 }

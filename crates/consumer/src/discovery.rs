@@ -10,7 +10,7 @@ use crate::reply::Reply;
 use crate::text;
 use nostr::prelude::{PublicKey, Timestamp};
 use rialto_wire::dvmcp::announcement::Service;
-use rialto_wire::dvmcp::{self, Command, request};
+use rialto_wire::dvmcp::{self, Command, answer, request};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +29,12 @@ const CHECK: Duration = Duration::from_secs(4);
 
 /// Providers that are asked at once.
 const AT_ONCE: usize = 16;
+
+/// Lists of tools that others have asked for: the latest are enough.
+const MAX_OVERHEARD: usize = 200;
+
+/// Names and descriptions of tools.
+type Tools = Vec<(String, String)>;
 
 /// What to look for.
 #[derive(Debug, Clone, Default)]
@@ -95,6 +101,30 @@ async fn everybody(customer: &Customer) -> Result<Vec<(PublicKey, Reply, Duratio
     }
 }
 
+/// A list of tools that a provider gave to somebody else.
+struct Overheard {
+    provider: PublicKey,
+    told: Timestamp,
+    tools: Tools,
+}
+
+/// Lists of tools that others have asked for, and that relays still have.
+async fn overheard(customer: &Customer) -> Vec<Overheard> {
+    let mut query = customer.0.pool.query(&[dvmcp::tool_lists_filter().limit(MAX_OVERHEARD)], PATIENCE);
+    let mut lists = Vec::new();
+    while let Some(event) = query.next().await {
+        let content = answer::overheard(&event).and_then(|content| serde_json::from_str(content).ok());
+        let content: serde_json::Value = content.unwrap_or_default();
+        let items = content.get("tools").and_then(serde_json::Value::as_array).into_iter().flatten();
+        let tools: Vec<_> =
+            items.filter_map(|item| Item::read(item.to_string().as_bytes(), "name")).map(brief).collect();
+        if !tools.is_empty() {
+            lists.push(Overheard { provider: event.pubkey, told: event.created_at, tools });
+        }
+    }
+    lists
+}
+
 /// A request to everybody that is open.
 struct Collecting<'a> {
     customer: &'a Customer,
@@ -109,15 +139,15 @@ impl Drop for Collecting<'_> {
 
 /// Finds services, the best first.
 pub async fn find(customer: &Customer, search: &Search) -> Result<Vec<Finding>, Error> {
-    let (services, answers) = tokio::join!(announced(customer), everybody(customer));
+    let (services, answers, lists) = tokio::join!(announced(customer), everybody(customer), overheard(customer));
     let services = services?;
     // Relays that take no requests may still tell what is announced.
     let answers = match answers {
-        Err(error) if services.is_empty() => return Err(error),
+        Err(error) if services.is_empty() && lists.is_empty() => return Err(error),
         answers => answers.unwrap_or_default(),
     };
     let now = customer.0.clock.now();
-    let mut findings = merged(services, answers, now);
+    let mut findings = merged(services, answers, lists, now);
     findings.retain_mut(|finding| {
         finding.rank = rank(finding, &search.words);
         finding.rank > 0
@@ -142,13 +172,24 @@ fn sort(findings: &mut [Finding]) {
     });
 }
 
-/// One finding for each provider: its newest announcement and its answer together.
-fn merged(services: Vec<Service>, answers: Vec<(PublicKey, Reply, Duration)>, now: Timestamp) -> Vec<Finding> {
+/// One finding for each provider: its newest announcement, its answer, and what it told others.
+fn merged(
+    services: Vec<Service>,
+    answers: Vec<(PublicKey, Reply, Duration)>,
+    lists: Vec<Overheard>,
+    now: Timestamp,
+) -> Vec<Finding> {
     let mut found: HashMap<PublicKey, Finding> = HashMap::new();
     for service in services {
         let is_newer = found.get(&service.provider).is_none_or(|known| known.last_seen < service.announced);
         if is_newer {
             found.insert(service.provider, announced_finding(&service, now));
+        }
+    }
+    for Overheard { provider, told, tools } in lists {
+        let is_newer = |finding: &Finding| finding.announced.is_none() && finding.last_seen < told;
+        if told <= now && found.get(&provider).is_none_or(is_newer) {
+            found.insert(provider, Finding { tools, last_seen: told, ..unannounced(provider, now) });
         }
     }
     for (provider, reply, latency) in answers {

@@ -8,6 +8,7 @@ pub mod announcements;
 pub mod bridge;
 pub mod canonical;
 pub mod catalogue;
+mod catch_up;
 pub mod customer;
 pub mod discovery;
 pub mod error;

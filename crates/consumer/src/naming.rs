@@ -14,7 +14,7 @@ const MAX_ALIAS: usize = 24;
 const SEPARATOR: &str = "__";
 
 /// A short word made from a service's name.
-fn slug(name: &str) -> String {
+pub(crate) fn slug(name: &str) -> String {
     let mut out = String::new();
     for character in name.chars() {
         let character = character.to_ascii_lowercase();

@@ -1,6 +1,6 @@
 //! A response in parts, put together again.
 
-use crate::canonical;
+use rialto_wire::dvmcp::answer;
 
 /// The longest response that is put together.
 pub(crate) const MAX_BYTES: usize = 1024 * 1024;
@@ -51,11 +51,7 @@ impl Parts {
             return Ok(None);
         }
         let whole: String = self.pieces.iter_mut().filter_map(Option::take).collect();
-        if canonical::sha256(whole.as_bytes()).eq_ignore_ascii_case(&self.digest) {
-            Ok(Some(whole))
-        } else {
-            Err(Broken::Digest)
-        }
+        if answer::digest(&whole).eq_ignore_ascii_case(&self.digest) { Ok(Some(whole)) } else { Err(Broken::Digest) }
     }
 }
 

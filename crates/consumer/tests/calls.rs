@@ -5,7 +5,6 @@
 mod support;
 
 use nostr::prelude::{Keys, Tags, Timestamp};
-use rialto_consumer::canonical::sha256;
 use rialto_consumer::catalogue::Catalogue;
 use rialto_consumer::error::Error;
 use rialto_consumer::ongoing::{Ongoing, PATIENCE, Privacy, Step};
@@ -132,8 +131,7 @@ async fn a_response_in_parts_is_put_together() {
     let call = echo(&remote);
     let asked = provider.next().await;
     assert!(asked.request.parts);
-    let parts =
-        provider.writer().parts(&asked.request.address, Outcome::Success, &whole, 24_000, &sha256(whole.as_bytes()));
+    let parts = provider.writer().parts(&asked.request.address, Outcome::Success, &whole, 24_000);
     assert!(parts.len() > 3);
     for part in parts.into_iter().rev() {
         provider.send(&asked, part);
@@ -142,7 +140,8 @@ async fn a_response_in_parts_is_put_together() {
 
     let call = echo(&remote);
     let asked = provider.next().await;
-    for part in provider.writer().parts(&asked.request.address, Outcome::Success, &whole, 24_000, &sha256(b"other")) {
+    for mut part in provider.writer().parts(&asked.request.address, Outcome::Success, &whole, 24_000) {
+        part.content = part.content.replace('ä', "ö");
         provider.send(&asked, part);
     }
     assert!(matches!(soon(call.finish()).await, Err(Error::Malformed(_))));
@@ -209,7 +208,7 @@ async fn giving_up_tells_the_provider_to_stop() {
 #[tokio::test]
 async fn silence_ends_a_call_and_signs_of_life_extend_it() {
     let (_relay, provider, remote) = world(Sealing::Never).await;
-    let silence = Duration::from_millis(400);
+    let silence = Duration::from_millis(1500);
     let call = execute(&remote, Patience { silence, total: SOON });
     let asked = provider.next().await;
     assert!(matches!(soon(call.finish()).await, Err(Error::NoAnswer(_))));
@@ -228,6 +227,29 @@ async fn silence_ends_a_call_and_signs_of_life_extend_it() {
 
     let call = execute(&remote, Patience { silence: SOON, total: Duration::from_millis(300) });
     assert!(matches!(soon(call.finish()).await, Err(Error::Overdue(_))));
+}
+
+#[tokio::test]
+async fn a_sealed_answer_that_came_while_the_relay_was_away_is_found() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options { store: Some(directory.path().join("events.jsonl")), ..Options::default() };
+    let relay = Relay::start(options.clone()).await.unwrap();
+    let address = relay.address();
+    let provider = Provider::start(&relay, vec![tool("echo", "")]).await;
+    let customer = customer(&[&relay]);
+    let remote = open(&customer, &provider, Sealing::WherePossible).await;
+    let call = echo(&remote);
+    let asked = provider.next().await;
+    relay.stop().await;
+    // The answer reaches the relay before the customer does.
+    let hidden = Relay::start(options.clone()).await.unwrap();
+    let reply = provider.writer().response(&asked.request.address, Outcome::Success, "{\"content\":[]}");
+    let wrap = seal::close(&provider.keys, &asked.request.address.customer, reply, Timestamp::now()).unwrap();
+    let other = Provider::start(&hidden, vec![]).await;
+    assert_eq!(soon(other.pool.publish(&wrap).finished()).await.accepted, 1);
+    hidden.stop().await;
+    let _relay = Relay::start(Options { listen: address, ..options }).await.unwrap();
+    assert_eq!(soon(call.finish()).await.unwrap().content, "{\"content\":[]}");
 }
 
 #[tokio::test]

@@ -110,7 +110,8 @@ async fn batch<S: Service>(
         };
         results.push(content);
     }
-    Ok(Reply { content: format!("{{\"results\":[{}]}}", results.join(",")), complaint })
+    let is_error = complaint.is_some();
+    Ok(Reply { content: format!("{{\"isError\":{is_error},\"results\":[{}]}}", results.join(",")), complaint })
 }
 
 /// A request whose result is the content as it is.

@@ -9,11 +9,12 @@ use rialto_mcp::server::Service;
 use rialto_wire::dvmcp::Command;
 use rialto_wire::dvmcp::failure::{Code, Failure};
 use rialto_wire::dvmcp::request::Execution;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// No list is longer; a server that goes on for ever is not followed.
 const MAX_ITEMS: usize = 20_000;
+const MAX_PAGES: usize = 1_000;
 
 /// The four lists: complete definitions, as JSON texts.
 #[derive(Debug, Default, Clone)]
@@ -46,6 +47,16 @@ impl Catalogue {
             }
         }
         (catalogue, refused)
+    }
+
+    /// Remembers the tools of servers that were there before and now offer nothing at all: those are down, and a call to
+    /// them should be told so, instead of that there is no such tool.
+    pub(crate) fn remember(&mut self, before: &Self) {
+        let current: HashSet<&str> = self.schemas.keys().map(|name| server_of(name)).collect();
+        let is_down = |name: &str| !current.contains(server_of(name));
+        let lost: Vec<_> = before.schemas.iter().filter(|(name, _)| is_down(name)).collect();
+        let lost: Vec<_> = lost.into_iter().map(|(name, schema)| (name.clone(), schema.clone())).collect();
+        self.schemas.extend(lost);
     }
 
     pub(crate) fn is_same(&self, other: &Self) -> bool {
@@ -82,11 +93,16 @@ impl Catalogue {
     }
 }
 
+/// The server's part of a tool's name; nothing if there is only one server.
+fn server_of(name: &str) -> &str {
+    name.split_once("__").map_or("", |(server, _)| server)
+}
+
 /// All items of one list, page by page; none if there is no such list.
 async fn list<S: Service>(local: &Local<S>, kind: Kind) -> Vec<Vec<u8>> {
     let mut items = Vec::new();
     let mut params = b"{}".to_vec();
-    while items.len() < MAX_ITEMS {
+    for _ in 0..MAX_PAGES {
         let answer = local.request(kind.method(), &params).await;
         let result = match &answer {
             Answer::Result(result) => result.as_slice(),
@@ -96,9 +112,8 @@ async fn list<S: Service>(local: &Local<S>, kind: Kind) -> Vec<Vec<u8>> {
         let array = json::get(result, kind.key()).unwrap_or(b"[]");
         let places = json::elements(array).unwrap_or_default();
         items.extend(places.into_iter().map(|place| array[place].to_vec()).filter(|item| item.first() == Some(&b'{')));
-        let Some(cursor) = json::get(result, "nextCursor").filter(|cursor| cursor.first() == Some(&b'"')) else {
-            break;
-        };
+        let cursor = json::get(result, "nextCursor").filter(|cursor| cursor.first() == Some(&b'"'));
+        let Some(cursor) = cursor.filter(|_| items.len() < MAX_ITEMS) else { break };
         params = [b"{\"cursor\":".as_slice(), cursor, b"}"].concat();
     }
     items

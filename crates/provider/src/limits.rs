@@ -134,8 +134,10 @@ impl Gauge {
         }
     }
 
-    pub(crate) fn may_wait(&self, waiting: usize) -> bool {
-        waiting < self.limits.waiting
+    /// Whether one more request may wait, of somebody who has `own` among the `waiting` already. Nobody takes more than
+    /// half of the places.
+    pub(crate) fn may_wait(&self, waiting: usize, own: usize) -> bool {
+        waiting < self.limits.waiting && own < self.limits.waiting.div_ceil(2)
     }
 
     pub(crate) fn is_full(&self) -> bool {

@@ -66,7 +66,8 @@ enum Cause {
         id: EventId,
         answers: Vec<Signed>,
     },
-    Reloaded(Box<(Catalogue, Vec<String>)>),
+    /// The lists, or none if they could not be had in time.
+    Reloaded(Option<Box<(Catalogue, Vec<String>)>>),
     Announce,
     Stop,
 }
@@ -134,7 +135,8 @@ pub async fn run<S: Service>(
     observer: Observer,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let keep = 2 * (plan.window.past + plan.window.future);
+    // A request may be dated ahead by `future`, and is taken until it is `past` old.
+    let keep = plan.window.past.saturating_add(plan.window.future).saturating_add(60);
     let (record, recovered) = Record::open(&plan.record, keep, clock.now())?;
     let mut stop = std::pin::pin!(stop);
     let opened = tokio::select! {
@@ -227,7 +229,7 @@ impl<S: Service> Provider<S> {
                 }
             }
             Cause::Worked { id, answers } => self.worked(id, &answers),
-            Cause::Reloaded(loaded) => self.reloaded(loaded.0, &loaded.1),
+            Cause::Reloaded(loaded) => self.reloaded(loaded.map(|loaded| *loaded)),
             Cause::Announce => {
                 self.announced.is_due = true;
                 self.reload();

@@ -133,8 +133,6 @@ struct Connection<'a> {
     relay: &'a Relay,
     shared: &'a Shared,
     socket: Box<dyn Duplex>,
-    /// Everything up to here has been heard, on connections before.
-    before: Timestamp,
     /// Everything up to here has been heard: grows only while the relay has our subscription and has sent what it stored.
     last: Timestamp,
     heard: Instant,
@@ -161,7 +159,6 @@ impl<'a> Connection<'a> {
             relay,
             shared,
             socket,
-            before,
             last: before,
             heard: Instant::now(),
             pinged: false,
@@ -406,8 +403,9 @@ impl<'a> Connection<'a> {
         if self.version != Some(version) && self.resubscribe.is_none() {
             self.version = Some(version);
             self.has_stored = false;
-            // A clock that was put back would have us ask for the future only.
-            let filters = self.shared.filters(self.before.min(self.shared.options.clock.now()));
+            // What has been heard on this connection is not asked for again. A clock that was put back would have us ask
+            // for the future only.
+            let filters = self.shared.filters(self.last.min(self.shared.options.clock.now()));
             if !filters.is_empty() {
                 self.send(Message::text(frame::subscribe(SUBSCRIPTION, &filters))).await?;
                 has_sent = true;

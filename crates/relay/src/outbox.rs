@@ -50,6 +50,8 @@ pub(crate) struct Outbox {
     /// Nothing is sent before.
     pause: Option<Instant>,
     pauses: u32,
+    /// How many of those that wait first were refused since the pause began: they keep their order.
+    returned: usize,
     /// Events are refused at once before, with these words.
     shunned: Option<(Instant, String)>,
     /// Times in a row that the relay said it does not want us.
@@ -69,6 +71,7 @@ impl Outbox {
             bytes: 0,
             pause: None,
             pauses: 0,
+            returned: 0,
             shunned: None,
             rebuffs: 0,
             is_closed: false,
@@ -106,10 +109,12 @@ impl Outbox {
     }
 
     fn end(&mut self, entry: &Entry, verdict: Verdict) {
-        for publication in entry.others.iter().chain([&entry.publication]) {
-            self.bytes = self.bytes.saturating_sub(publication.frame.len());
-            publication.settle(&self.url, verdict.clone());
+        for other in &entry.others {
+            self.bytes = self.bytes.saturating_sub(other.frame.len());
+            other.settle(&self.url, verdict.clone());
         }
+        self.bytes = self.bytes.saturating_sub(entry.publication.frame.len());
+        entry.publication.settle(&self.url, verdict);
     }
 
     /// The next event to send; it counts as sent.
@@ -161,10 +166,16 @@ impl Outbox {
                 self.end(&entry, Verdict::Refused(message.to_owned()));
             }
             Reaction::SlowDown => {
-                let wait = self.backoff.jittered((PAUSE * 2u32.pow(self.pauses.min(6))).min(MAX_PAUSE));
-                self.pauses += 1;
-                self.pause = Some(now + wait);
-                self.ready.push_front(entry);
+                // All that was on its way is refused as well: that is still one refusal.
+                if self.pause.is_none() {
+                    let wait = self.backoff.jittered((PAUSE * 2u32.pow(self.pauses.min(6))).min(MAX_PAUSE));
+                    self.pauses += 1;
+                    self.pause = Some(now + wait);
+                    self.returned = 0;
+                }
+                let place = self.returned.min(self.ready.len());
+                self.ready.insert(place, entry);
+                self.returned += 1;
             }
             Reaction::Again => self.again(entry, now),
             Reaction::Authenticate if entry.authenticated => {
@@ -276,14 +287,14 @@ mod tests {
     }
 
     /// Sends one event, lets the relay answer `message`, and tells the verdict and after how long it is sent again.
-    fn check(message: &str, expected: Option<Verdict>, again_within: Option<(f32, f32)>) {
+    fn check(message: &str, expected: Option<&Verdict>, again_within: Option<(f32, f32)>) {
         let (keys, now) = (Keys::generate(), Instant::now());
         let mut outbox = Outbox::new(URL.into());
         let publication = publication(&keys, "x", now);
         outbox.push(publication.clone(), now);
         outbox.next(now, &Limits::default()).unwrap();
         outbox.answered(&publication.id, react(false, message), message, now);
-        assert_eq!(verdict(&publication), expected, "{message}");
+        assert_eq!(verdict(&publication).as_ref(), expected, "{message}");
         let again = (0..1200).map(|tenth| now + Duration::from_millis(100 * tenth)).find(|time| {
             outbox.tick(*time);
             outbox.next(*time, &Limits::default()).is_some()
@@ -300,14 +311,14 @@ mod tests {
 
     #[test]
     fn each_refusal_is_acted_on() {
-        let refused = |words: &str| Some(Verdict::Refused(words.into()));
-        check("duplicate: have it", Some(Verdict::Accepted), None);
+        let refused = |words: &str| Verdict::Refused(words.into());
+        check("duplicate: have it", Some(&Verdict::Accepted), None);
         check("rate-limited: slow", None, Some((0.7, 1.4)));
         check("error: disk", None, Some((1.4, 2.7)));
-        check("invalid: no", refused("invalid: no"), None);
-        check("blocked: you", refused("blocked: you"), None);
+        check("invalid: no", Some(&refused("invalid: no")), None);
+        check("blocked: you", Some(&refused("blocked: you")), None);
         check("auth-required: who", None, Some((0.0, 0.0)));
-        check("pow: 20", Some(Verdict::Work { bits: Some(20), message: "pow: 20".into() }), None);
+        check("pow: 20", Some(&Verdict::Work { bits: Some(20), message: "pow: 20".into() }), None);
     }
 
     #[test]
@@ -410,6 +421,22 @@ mod tests {
         outbox.push(all[2].clone(), now);
         assert!(all.iter().all(|one| matches!(verdict(one), Some(Verdict::GaveUp(_)))));
         assert_eq!((outbox.len(), outbox.bytes), (0, 0));
+    }
+
+    #[test]
+    fn a_burst_that_is_refused_is_one_refusal_and_keeps_its_order() {
+        let (keys, now) = (Keys::generate(), Instant::now());
+        let mut outbox = Outbox::new(URL.into());
+        let all: Vec<_> = (0..20).map(|number| publication(&keys, &number.to_string(), now)).collect();
+        all.iter().for_each(|publication| outbox.push(publication.clone(), now));
+        (0..15).for_each(|_| drop(outbox.next(now, &Limits::default()).unwrap()));
+        for publication in &all[..15] {
+            outbox.answered(&publication.id, react(false, "rate-limited: x"), "", now);
+        }
+        let later = now + Duration::from_secs(2);
+        outbox.tick(later);
+        let order: Vec<_> = std::iter::from_fn(|| outbox.next(later, &Limits::default())).map(|one| one.id).collect();
+        assert_eq!(order, all.iter().map(|one| one.id).collect::<Vec<_>>());
     }
 
     #[test]

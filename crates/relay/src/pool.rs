@@ -25,6 +25,9 @@ const GIVE_UP: Duration = Duration::from_secs(600);
 /// How many relays should have an event before it counts as published.
 const QUORUM: usize = 2;
 
+/// Relays that take less than this are left out when results are cut to size.
+const LEAST_MESSAGE: usize = 16 * 1024;
+
 /// How many arrivals may wait before reading stops.
 const INBOX: usize = 1024;
 
@@ -257,10 +260,12 @@ impl Pool {
         self.relays().iter().map(status).collect()
     }
 
-    /// The longest message that every relay takes, as far as they have said.
+    /// The longest message that every relay takes, as far as they have said. One that takes next to nothing does not count:
+    /// it would cut everything short for everybody.
     pub fn message_limit(&self) -> Option<usize> {
         let limit = |limits: Limits| limits.message.into_iter().chain(limits.content).min();
-        self.relays().iter().filter_map(|relay| limit(lock(&relay.status).limits?)).min()
+        let limits = self.relays().into_iter().filter_map(|relay| limit(lock(&relay.status).limits?));
+        limits.filter(|limit| *limit >= LEAST_MESSAGE).min()
     }
 
     /// Counts changes of the relays' states.

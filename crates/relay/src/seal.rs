@@ -10,7 +10,7 @@ use nostr::prelude::{Event, Filter, Keys, Kind, PublicKey, Tag, Timestamp, Unsig
 /// How far back a wrap may be dated. Both ends must look this far back for what is new.
 pub const SPREAD_SECS: u64 = 2 * 24 * 60 * 60;
 
-/// Why a wrap could not be opened. Nobody is told more: it would help whoever tries.
+/// Why a wrap could not be opened, or made. Nobody is told more: it would help whoever tries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unopened {
     #[error("not a wrap for us, or not readable")]
@@ -19,8 +19,8 @@ pub enum Unopened {
     Forged,
     #[error("the seal's author is not the author of what is inside")]
     Mismatch,
-    #[error("there is no random source")]
-    Random,
+    #[error("it is too long to be sealed")]
+    TooLong,
 }
 
 /// Whether an event is a wrap.
@@ -58,7 +58,7 @@ pub fn close(keys: &Keys, receiver: &PublicKey, mut inner: UnsignedEvent, now: T
     inner.pubkey = keys.public_key();
     inner.id = Some(inner.compute_id());
     let encrypt = |keys: &Keys, text: String| {
-        nip44::encrypt(keys.secret_key(), receiver, text, nip44::Version::V2).map_err(|_| Unopened::Random)
+        nip44::encrypt(keys.secret_key(), receiver, text, nip44::Version::V2).map_err(|_| Unopened::TooLong)
     };
     let wrapper = Keys::generate();
     let content = encrypt(keys, inner.as_json())?;

@@ -22,7 +22,7 @@ pub enum Verdict {
 }
 
 /// What to do about a refusal.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reaction {
     /// Nothing: the relay has it.
     Done,

@@ -8,12 +8,15 @@ use crate::verdict::Verdict;
 use nostr::nips::nip13::{Nip13Tag, SingleThreadPow};
 use nostr::prelude::{Event, Keys, Tag, UnsignedEvent};
 use std::num::NonZeroU8;
+use tokio::sync::Semaphore;
 
 /// More would take minutes.
 pub const MAX_BITS: u8 = 20;
 
 /// What a relay that says nothing precise is given.
 const USUAL_BITS: u8 = 16;
+
+static ONE_AT_A_TIME: Semaphore = Semaphore::const_new(1);
 
 /// How many bits would get the event to a relay, if it is with none and work that is worth doing would help.
 pub fn demanded(report: &Report) -> Option<NonZeroU8> {
@@ -33,6 +36,8 @@ pub async fn done(keys: &Keys, event: &Event, bits: NonZeroU8) -> Option<Event> 
     let Event { pubkey, created_at, kind, tags, content, .. } = event.clone();
     let tags = tags.into_iter().filter(|tag: &Tag| Nip13Tag::try_from(tag).is_err());
     let unsigned = UnsignedEvent::new(pubkey, created_at, kind, tags, content);
+    // A relay that wants work for every answer must not have all processors to itself.
+    let _turn = ONE_AT_A_TIME.acquire().await.ok()?;
     let mined = tokio::task::spawn_blocking(move || unsigned.mine(&SingleThreadPow, bits)).await.ok()?;
     Some(sign(keys, mined.ok()?))
 }

@@ -1,6 +1,6 @@
 //! The pool against relays that behave, and against relays that do not. Everything runs over real sockets.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should panic")]
 
 #[path = "pool/fake.rs"]
 mod fake;

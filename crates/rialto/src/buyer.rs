@@ -80,7 +80,10 @@ pub(crate) fn pins(environment: &Environment) -> Result<Pins, Failure> {
 }
 
 pub(crate) fn store_failure(error: &rialto_consumer::store::Error) -> Failure {
-    Failure::unexpected("what must be remembered cannot be kept").because(error).code("store")
+    Failure::unexpected("what must be remembered cannot be kept")
+        .because(error)
+        .code("store")
+        .hint("a file that cannot be repaired can be moved away; what it remembered is forgotten then")
 }
 
 /// Why it is not clear which service is meant.
@@ -146,7 +149,9 @@ pub(crate) fn failure(error: &Error) -> Failure {
             }
         }
         Error::Failed(remote) => remote_failure(remote),
-        Error::TooLarge { .. } => Failure::usage(error.to_string()).code("too_large"),
+        Error::TooLarge { .. } => Failure::usage(error.to_string())
+            .code("too_large")
+            .hint("a sealed request holds less than an open one; --plain has more room, but everybody can read it"),
         Error::Store(error) => store_failure(error),
         other => Failure::unexpected("the request failed").cause(other.to_string()),
     }

@@ -56,7 +56,7 @@ pub(crate) enum Color {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Serve(serve::Arguments),
+    Serve(Box<serve::Arguments>),
     Find(find::Arguments),
     Show(show::Arguments),
     Call(call::Arguments),

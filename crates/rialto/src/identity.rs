@@ -67,8 +67,14 @@ pub(crate) fn load(role: Role, file: Option<&Path>, environment: &Environment) -
         Some(keys) => Ok(Identity { keys, path, is_new: false }),
         None => {
             let keys = Keys::generate();
-            write(&path, &keys)?;
-            Ok(Identity { keys, path, is_new: true })
+            match write(&path, &keys) {
+                Ok(()) => Ok(Identity { keys, path, is_new: true }),
+                // Another process may have made one meanwhile: that one counts.
+                Err(failure) => match read(&path)? {
+                    Some(keys) => Ok(Identity { keys, path, is_new: false }),
+                    None => Err(failure),
+                },
+            }
         }
     }
 }
@@ -111,7 +117,7 @@ fn write(path: &Path, keys: &Keys) -> Result<(), Failure> {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
         file.write_all(format!("{secret}\n").as_bytes())?;
         file.sync_all()?;
-        // Another process may have made one meanwhile: that one stays.
+        // Fails if there is one by now.
         fs::hard_link(&draft, path)
     };
     let made = make();

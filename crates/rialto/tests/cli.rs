@@ -25,11 +25,20 @@ use std::path::Path;
 use support::{Run, World, repository};
 
 /// Every command that a user sees, with its parents.
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 24] = [
     "gateway",
     "mcp",
     "mcp example",
     "serve",
+    "find",
+    "show",
+    "call",
+    "use",
+    "pins",
+    "pins list",
+    "pins review",
+    "pins accept",
+    "pins forget",
     "relay",
     "connect",
     "doctor",

@@ -54,7 +54,10 @@ pub(super) struct Offer {
 impl Offer {
     /// Also gives the names that could not be given to two.
     pub(super) fn build(sources: &[Source], prefix: Prefix) -> (Self, Vec<String>) {
-        let known: Vec<&Source> = sources.iter().filter(|source| source.remote.is_some()).collect();
+        // A service that was named twice is there once.
+        let mut seen = HashSet::new();
+        let is_new = |source: &&Source| source.provider().is_some_and(|provider| seen.insert(provider));
+        let known: Vec<&Source> = sources.iter().filter(is_new).collect();
         let names: Vec<_> = known.iter().filter_map(|source| Some((source.provider()?, source.title()))).collect();
         let aliases = naming::aliases(&names);
         let prefix = match prefix {

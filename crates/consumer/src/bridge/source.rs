@@ -19,6 +19,9 @@ use tokio::sync::broadcast::error::RecvError;
 const FIRST_RETRY: Duration = Duration::from_secs(2);
 const LAST_RETRY: Duration = Duration::from_secs(60);
 
+/// How often to look whether hidden tools have been accepted.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
 /// A service as its user named it.
 #[derive(Debug, Clone)]
 pub struct Chosen {
@@ -91,8 +94,11 @@ pub(super) async fn keep(bridge: Weak<Bridge>, customer: Customer, index: usize,
             (Ok(()), Some(remote)) => {
                 drop(alive);
                 retry = FIRST_RETRY;
-                if !next_announcement(&mut announced, remote).await {
-                    return;
+                tokio::select! {
+                    is_alive = next_announcement(&mut announced, remote) => if !is_alive {
+                        return;
+                    },
+                    () = acceptance(&bridge, index) => {}
                 }
                 if let Err(error) = remote.customer().announcements().save()
                     && let Some(alive) = bridge.upgrade()
@@ -155,6 +161,31 @@ async fn next_announcement(
     }
 }
 
+/// Waits until a change of a tool that is hidden has been accepted, in another process.
+async fn acceptance(bridge: &Weak<Bridge>, index: usize) {
+    let mut rounds = tokio::time::interval(LOOK_AGAIN);
+    loop {
+        rounds.tick().await;
+        let Some(alive) = bridge.upgrade() else { return };
+        let (provider, changed) = {
+            let source = &lock(&alive.sources)[index];
+            (source.provider(), source.changed.clone())
+        };
+        let Some(provider) = provider.filter(|_| !changed.is_empty()) else { continue };
+        let pins = alive.pins.clone();
+        drop(alive);
+        let book = tokio::task::spawn_blocking(move || pins.read()).await;
+        let Ok(Ok(book)) = book else { continue };
+        let service = book.services.get(&provider.to_hex());
+        let is_open = |tool: &String| {
+            service.and_then(|service| service.tools.get(tool)).is_some_and(|pin| pin.offered.is_some())
+        };
+        if !changed.iter().all(is_open) {
+            return;
+        }
+    }
+}
+
 impl Bridge {
     fn introduce(&self, index: usize, remote: &Remote) {
         let is_new = {
@@ -181,11 +212,8 @@ impl Bridge {
         let verdicts = match verdicts {
             Ok(Ok(verdicts)) => verdicts,
             // A tool that cannot be compared with what it was is not offered.
-            Ok(Err(error)) => {
-                self.notice(Notice::NotKept { reason: error.to_string() });
-                vec![Verdict::Full; shared.len()]
-            }
-            Err(_) => vec![Verdict::Full; shared.len()],
+            Ok(Err(error)) => return self.unpinned(index, error.to_string()),
+            Err(error) => return self.unpinned(index, error.to_string()),
         };
         let mut changed = BTreeSet::new();
         let mut offered = Vec::new();
@@ -210,10 +238,20 @@ impl Bridge {
         };
         self.refresh();
         self.notice(Notice::Ready { service: service.clone(), tools: count });
+        if verdicts.contains(&Verdict::Full) {
+            let reason = "some tools are hidden, because too many are remembered: rialto pins forget SERVICE";
+            self.notice(Notice::NotKept { reason: reason.to_owned() });
+        }
         if is_news && !changed.is_empty() {
             let tools = changed.into_iter().collect();
             self.notice(Notice::Changed { service, npub: npub(&provider), tools });
         }
+    }
+
+    fn unpinned(&self, index: usize, reason: String) {
+        lock(&self.sources)[index].catalogue.tools.clear();
+        self.refresh();
+        self.notice(Notice::NotKept { reason });
     }
 
     fn learn_others(&self, index: usize, others: Catalogue) {

@@ -21,6 +21,9 @@ use tokio::time::Instant;
 /// Relays refuse what is dated further ahead.
 const MAX_AHEAD_SECS: u64 = 900;
 
+/// How long servers may take to list what they offer.
+const LOAD_PATIENCE: Duration = Duration::from_secs(120);
+
 /// The lists are asked for at most this often, however often a server says that they changed.
 const RELOAD_PAUSE: Duration = Duration::from_secs(1);
 
@@ -70,19 +73,22 @@ impl<S: Service> Provider<S> {
         let begin = self.loaded.map_or_else(Instant::now, |last| last + RELOAD_PAUSE);
         tokio::spawn(async move {
             tokio::time::sleep_until(begin).await;
-            let loaded = Catalogue::load(&local).await;
-            let _ = causes.send(Cause::Reloaded(Box::new(loaded)));
+            let loaded = tokio::time::timeout(LOAD_PATIENCE, Catalogue::load(&local)).await;
+            let _ = causes.send(Cause::Reloaded(loaded.ok().map(Box::new)));
         });
     }
 
-    pub(super) fn reloaded(&mut self, catalogue: Catalogue, refused: &[String]) {
+    pub(super) fn reloaded(&mut self, loaded: Option<(Catalogue, Vec<String>)>) {
         self.is_loading = false;
         self.loaded = Some(Instant::now());
         if std::mem::take(&mut self.load_again) {
             self.reload();
         }
+        let Some((catalogue, refused)) = loaded else {
+            return self.observer.warn("the servers do not tell what they offer; what was offered before still is");
+        };
         if !catalogue.is_same(&self.catalogue) {
-            self.offer(catalogue, refused);
+            self.offer(catalogue, &refused);
             self.observer.tell(Told::Changed { tools: self.catalogue.tools.len() });
         } else if self.announced.is_due {
             // Unchanged, but said again: a relay may have lost it.
@@ -95,7 +101,8 @@ impl<S: Service> Provider<S> {
         for words in refused {
             self.observer.warn(words.as_str());
         }
-        self.catalogue = catalogue;
+        let before = std::mem::replace(&mut self.catalogue, catalogue);
+        self.catalogue.remember(&before);
         self.announce();
     }
 

@@ -79,16 +79,16 @@ impl<S: Service> Provider<S> {
         if let Err(error) = self.record.finish(&id, &events, self.now()) {
             self.observer.warn(format!("cannot write the record: {error}"));
         }
-        self.publish(id, &events);
+        self.publish(id, events);
         self.tell(ticket, code);
     }
 
     /// Publishes answers, and notes when enough relays have the last of them.
-    pub(super) fn publish(&self, id: EventId, answers: &[Event]) {
-        let Some(last) = answers.iter().map(|event| self.pool.publish(event)).last() else { return };
+    pub(super) fn publish(&self, id: EventId, answers: Vec<Event>) {
+        let mut published: Vec<_> = answers.iter().map(|event| self.pool.publish(event)).collect();
+        let Some(last) = published.pop() else { return };
         let (causes, observer) = (self.causes.clone(), self.observer.clone());
-        // Kept only for the rare relay that wants work done.
-        let answers = answers.to_vec();
+        // The answers are kept only for the rare relay that wants work done.
         let keys = self.plan.keys.clone();
         tokio::spawn(async move {
             // A relay that is away may still come back; one that wants work is told apart by then.

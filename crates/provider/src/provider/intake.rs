@@ -62,6 +62,12 @@ impl<S: Service> Provider<S> {
                 }
                 return;
             }
+            Check::Refuse(failure) => {
+                if sealed || request::is_addressed(&event) {
+                    self.refuse(&ticket, &failure);
+                }
+                return;
+            }
         }
         match read {
             Ok(request) => self.take(*request, ticket),
@@ -86,11 +92,11 @@ impl<S: Service> Provider<S> {
             let words = "the request was made too long ago, or in the future";
             return Check::Complain(Failure::new(Code::StaleRequest, words));
         }
-        if !self.plan.access.allows(&address.customer) {
-            return Check::Complain(Failure::new(Code::Unauthorized, "this key may not use this service"));
-        }
         if !self.gauge.admit(&address.customer, Instant::now()) {
             return Check::Complain(Failure::new(Code::RateLimited, "too many requests; try again in a minute"));
+        }
+        if !self.plan.access.allows(&address.customer) {
+            return Check::Refuse(Failure::new(Code::Unauthorized, "this key may not use this service"));
         }
         Check::Go
     }
@@ -138,7 +144,10 @@ impl<S: Service> Provider<S> {
         if task != Task::Queue {
             return;
         }
-        if !self.gauge.may_wait(self.queue.len()) {
+        let customer = ticket.address.customer;
+        let is_same = |id: &&EventId| self.jobs.get(id).is_some_and(|job| job.ticket.address.customer == customer);
+        let waiting = self.queue.iter().filter(is_same).count();
+        if !self.gauge.may_wait(self.queue.len(), waiting) {
             let failure = Failure::new(Code::Busy, "too many requests are waiting; try again in ten seconds");
             return self.complain(&ticket, &failure);
         }
@@ -150,12 +159,16 @@ impl<S: Service> Provider<S> {
         self.fill_places();
     }
 
-    /// Refuses a request, at most now and then. Who was told no may try again with another one, so that this one must not run
-    /// any more; but the answer is not kept: a flood must not fill the disk.
+    /// Refuses a request, at most now and then.
     fn complain(&mut self, ticket: &Ticket, failure: &Failure) {
-        if !self.gauge.may_complain(&ticket.address.customer, ticket.came) {
-            return;
+        if self.gauge.may_complain(&ticket.address.customer, ticket.came) {
+            self.refuse(ticket, failure);
         }
+    }
+
+    /// Who was told no may try again with another request, so that this one must not run any more; but the answer is not kept:
+    /// a flood must not fill the disk.
+    fn refuse(&mut self, ticket: &Ticket, failure: &Failure) {
         if let Err(error) = self.record.finish(&ticket.address.request, &[], self.now()) {
             self.observer.warn(format!("cannot write the record: {error}"));
         }
@@ -221,7 +234,10 @@ const MAX_NAME: usize = 100;
 enum Check {
     Go,
     Drop,
+    /// To be said now and then.
     Complain(Failure),
+    /// To be said each time.
+    Refuse(Failure),
 }
 
 fn unsigned(event: Event) -> UnsignedEvent {

@@ -181,7 +181,7 @@ impl<S: Service> Provider<S> {
             }
         }
         for (id, answers) in recovered.undelivered {
-            self.publish(id, &answers);
+            self.publish(id, answers);
         }
     }
 }

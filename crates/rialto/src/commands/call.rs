@@ -157,7 +157,8 @@ fn progress_line(progress: &Progress) -> String {
         (Some(done), None) => done.to_string(),
         _ => String::new(),
     };
-    let words = progress.message.clone().unwrap_or_default();
+    // Many tools say the same in words.
+    let words = progress.message.clone().filter(|words| *words != share).unwrap_or_default();
     [share, words].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("  ")
 }
 

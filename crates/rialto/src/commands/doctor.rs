@@ -51,13 +51,13 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, environment: &Environment, talk: &Talk) -> Outcome {
     let mut doctor = Doctor { format: talk.format, broken: 0 };
-    doctor.note(binary())?;
+    doctor.note(&binary())?;
     for finding in key_files(environment) {
-        doctor.note(finding)?;
+        doctor.note(&finding)?;
     }
     let plan = {
         let (plan, finding) = configuration(environment)?;
-        doctor.note(finding)?;
+        doctor.note(&finding)?;
         plan
     };
     let given = arguments.relays.chosen(environment)?;
@@ -66,12 +66,12 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, talk: &Talk)
         for url in &relays {
             let found = Box::pin(probe(url, PATIENCE)).await;
             for finding in relay(url.as_str_without_trailing_slash(), &found, given.is_empty()) {
-                doctor.note(finding)?;
+                doctor.note(&finding)?;
             }
         }
         if let Some(plan) = plan {
             for finding in servers::check(plan).await? {
-                doctor.note(finding)?;
+                doctor.note(&finding)?;
             }
         }
         doctor.end()
@@ -84,7 +84,7 @@ struct Doctor {
 }
 
 impl Doctor {
-    fn note(&mut self, finding: Finding) -> Outcome {
+    fn note(&mut self, finding: &Finding) -> Outcome {
         self.broken += usize::from(finding.check == Check::Broken);
         match self.format {
             Format::Text => output::text(&finding.to_text()),

@@ -31,7 +31,7 @@ use crate::talk::Talk;
 pub(crate) fn run(command: Option<Command>, environment: &Environment, talk: &Talk) -> Outcome {
     match command {
         None => overview::run(talk),
-        Some(Command::Serve(arguments)) => serve::run(arguments, environment, talk),
+        Some(Command::Serve(arguments)) => serve::run(*arguments, environment, talk),
         Some(Command::Find(arguments)) => find::run(&arguments, environment, talk),
         Some(Command::Show(arguments)) => show::run(&arguments, environment, talk),
         Some(Command::Call(arguments)) => call::run(&arguments, environment, talk),

@@ -70,7 +70,7 @@ async fn serve(setup: Setup, talk: Talk) -> Outcome {
     let (pool, arrivals) = Pool::start(&relays, watches(&plan), options);
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| no_signals(&error))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| no_signals(&error))?;
-    let (ready, is_ready) = watch::channel(None);
+    let (ready, is_ready) = watch::channel(log::Ready::default());
     let observer = log::observer(talk, aside.clone(), ready);
     let greeted = tokio::spawn(greeting::ready(talk, plan.clone(), pool.clone(), is_ready));
     let watched = tokio::spawn(watch_relays(pool.clone(), aside.clone()));

@@ -1,5 +1,7 @@
 //! Where the peers are, and how each is started.
 
+#![allow(dead_code, reason = "not every test binary uses all of it")]
+
 use std::{
     env, fs,
     io::{self, Write as _},
@@ -86,6 +88,8 @@ impl Peers {
             "node/node_modules/@modelcontextprotocol/client/package.json",
             "node/node_modules/@modelcontextprotocol/server/package.json",
             "node/node_modules/.bin/mcp-inspector",
+            "node/node_modules/nostr-tools/package.json",
+            "python/venv/bin/nostr-relay",
             "rmcp/target/release/client",
             "rmcp/target/release/server",
         ] {
@@ -150,6 +154,17 @@ impl Peers {
 
     pub(crate) fn inspector(&self) -> Vec<String> {
         [self.node("node_modules/.bin/mcp-inspector"), words(&["--cli"])].concat()
+    }
+
+    /// A customer written with another implementation of Nostr.
+    pub(crate) fn nostr_customer(&self) -> Vec<String> {
+        self.node("nostr.mjs")
+    }
+
+    /// Another implementation of a relay, which wants a configuration file.
+    pub(crate) fn nostr_relay(&self, configuration: &Path) -> Vec<String> {
+        let script = self.python("venv/bin/nostr-relay");
+        [script, words(&["--config", &configuration.to_string_lossy(), "serve", "--use-uvicorn"])].concat()
     }
 
     fn python(&self, script: &str) -> Vec<String> {

@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use super::request::Address;
 use super::{FEEDBACK, REQUEST, RESPONSE, tag, value};
-use nostr::prelude::{EventId, PublicKey, Tag, Timestamp, UnsignedEvent};
+use nostr::prelude::{Event, EventId, PublicKey, Tag, Timestamp, UnsignedEvent};
 use rialto_mcp::json;
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -141,15 +141,27 @@ fn cut(text: &str, limit: usize) -> Vec<&str> {
 /// A tool's result as the content of a response: what the server gave, completed by what the protocol asks for.
 pub fn completed(result: &[u8], seconds: f64) -> String {
     let [is_error, metadata] = json::find(result, ["isError", "metadata"]).unwrap_or([None, None]);
+    let time = format!("\"processing_time\":{seconds}");
     let mut members = Vec::new();
     if is_error.is_none() {
         json::push_member(&mut members, b"isError", b"false");
     }
-    if metadata.is_none() {
-        let metadata = format!("{{\"processing_time\":{seconds}}}");
-        json::push_member(&mut members, b"metadata", metadata.as_bytes());
+    let mut whole = result.to_vec();
+    match metadata {
+        None => json::push_member(&mut members, b"metadata", format!("{{{time}}}").as_bytes()),
+        // The server has metadata of its own: the time goes in, unless it is there, or there is no place for it.
+        Some(place)
+            if result[place.start] == b'{' && json::get(&result[place.clone()], "processing_time").is_none() =>
+        {
+            let timed = json::with_members(&result[place.clone()], time.as_bytes());
+            whole.clear();
+            json::splice(&mut whole, result, &[(place, &timed)]);
+        }
+        Some(_) => {}
     }
-    let whole = if members.is_empty() { result.to_vec() } else { json::with_members(result, &members) };
+    if !members.is_empty() {
+        whole = json::with_members(&whole, &members);
+    }
     // A server's answer that is not UTF-8 does not come this far.
     String::from_utf8(whole).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
@@ -249,6 +261,12 @@ pub fn read(event: &UnsignedEvent) -> Option<(EventId, Answer)> {
         _ => None,
     };
     Some((request, Answer::Response { content, outcome }))
+}
+
+/// The content of a list of tools that somebody else asked for. The kind of requests is taken as well, as an old text has it.
+pub fn overheard(event: &Event) -> Option<&str> {
+    let is_list = value(&event.tags, "c") == Some("list-tools-response");
+    (is_list && [RESPONSE, REQUEST].contains(&event.kind)).then_some(event.content.as_str())
 }
 
 /// The error inside a response's content, if it is one of ours.

@@ -238,7 +238,7 @@ impl Content {
         let found = self.object("parameters")?.or(self.object("arguments")?);
         let (arguments, value) = found.ok_or_else(|| missing("`parameters` is missing"))?;
         let timeout = match self.value.get("timeout") {
-            None | Some(Value::Null) => None,
+            None => None,
             Some(value) => {
                 let milliseconds = value.as_u64().filter(|milliseconds| *milliseconds > 0);
                 let words = "`timeout` must be a whole number of milliseconds above 0";

@@ -55,6 +55,7 @@ fn bad_content_gets_the_right_word() {
         ("execute-tool", r#"{"name":"a","parameters":{},"timeout":0}"#, "invalid_input"),
         ("execute-tool", r#"{"name":"a","parameters":{},"timeout":1.5}"#, "invalid_input"),
         ("execute-tool", r#"{"name":"a","parameters":{},"timeout":"5"}"#, "invalid_input"),
+        ("execute-tool", r#"{"name":"a","parameters":{},"timeout":null}"#, "invalid_input"),
         ("execute-tool", r#"{"name":"a","parameters":{},"metadata":{"_meta":1}}"#, "invalid_input"),
         ("list-tools", r#"{"cursor":1}"#, "invalid_input"),
         ("read-resource", "{}", "invalid_input"),
@@ -288,6 +289,9 @@ fn a_result_loses_nothing_and_gains_what_is_missing() {
     let value: Value = serde_json::from_str(&content).unwrap();
     assert_eq!(value["isError"], false);
     assert_eq!(value["metadata"], json!({ "processing_time": 0.5 }));
+    let server = br#"{"content":[],"isError":false,"metadata":{"cost":2}}"#;
+    let value: Value = serde_json::from_str(&answer::completed(server, 1.5)).unwrap();
+    assert_eq!(value["metadata"], json!({ "processing_time": 1.5, "cost": 2 }));
     let own = br#"{"isError":true,"metadata":1,"content":[{"type":"text","text":"no"}]}"#;
     assert_eq!(answer::completed(own, 1.0).as_bytes(), own);
     assert_eq!(answer::complaint(own).as_deref(), Some("no"));

@@ -12,6 +12,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 use tokio::sync::watch;
 
+use super::log::Ready;
 use crate::identity::Identity;
 use crate::output;
 use crate::talk::{Format, Talk};
@@ -37,14 +38,17 @@ pub(super) fn relays(talk: &Talk, relays: &[String], built_in: bool) {
 }
 
 /// Waits until the service can be called, and says how.
-pub(super) async fn ready(talk: Talk, plan: Plan, pool: Pool, mut tools: watch::Receiver<Option<Vec<String>>>) {
-    let Ok(tools) = tools.wait_for(Option::is_some).await.map(|tools| tools.clone().unwrap_or_default()) else {
-        return;
-    };
+pub(super) async fn ready(talk: Talk, plan: Plan, pool: Pool, mut ready: watch::Receiver<Ready>) {
+    let known = ready.wait_for(|ready| ready.tools.is_some()).await.map(|ready| ready.tools.clone());
+    let Ok(Some(tools)) = known else { return };
     let is_subscribed = |statuses: &[Status]| statuses.iter().any(|status| status.state == State::Subscribed);
     if !pool.wait(RELAY_WAIT, is_subscribed).await {
         talk.warn("no relay can be reached yet; still trying");
         pool.wait(Duration::MAX, is_subscribed).await;
+    }
+    if !plan.access.is_private() {
+        // Whoever reads the next lines should find the service by its name.
+        let _ = tokio::time::timeout(RELAY_WAIT, ready.wait_for(|ready| ready.is_announced)).await;
     }
     let me = plan.keys.public_key();
     let hints: Vec<RelayUrl> = pool.urls().into_iter().take(3).collect();

@@ -8,20 +8,30 @@ use tokio::sync::watch;
 
 use crate::talk::{Aside, Level, Talk, Tone};
 
+/// How far the service has come.
+#[derive(Debug, Default)]
+pub(super) struct Ready {
+    /// Its tools, once they can be called.
+    pub(super) tools: Option<Vec<String>>,
+    /// At least one relay has the announcement.
+    pub(super) is_announced: bool,
+}
+
 /// Says what happens, and tells `ready` which tools there are once they can be called.
-pub(super) fn observer(talk: Talk, aside: Arc<Aside>, ready: watch::Sender<Option<Vec<String>>>) -> Observer {
+pub(super) fn observer(talk: Talk, aside: Arc<Aside>, ready: watch::Sender<Ready>) -> Observer {
     Observer::new(move |event| {
         // Nothing is put into words that nobody hears.
-        if talk.level == Level::Quiet && !matches!(event, Event::Ready { .. }) {
+        if talk.level == Level::Quiet && !matches!(event, Event::Ready { .. } | Event::Announced { .. }) {
             return;
         }
         let (tone, line) = match event {
             Event::Ready { tools } => {
-                ready.send_replace(Some(tools));
+                ready.send_modify(|ready| ready.tools = Some(tools));
                 return;
             }
             Event::Changed { tools } => (Tone::Info, format!("the servers' offer changed: {tools} tools")),
             Event::Announced { accepted, relays } => {
+                ready.send_modify(|ready| ready.is_announced |= accepted > 0);
                 let tone = if accepted == 0 { Tone::Warn } else { Tone::Verbose };
                 (tone, format!("announced: {accepted} of {relays} relays took it so far"))
             }

@@ -1,0 +1,12 @@
+//! The provider between real relays and a service that counts: nothing runs twice, and everything is answered.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should panic")]
+
+#[path = "provider/crash.rs"]
+mod crash;
+#[path = "provider/hostile.rs"]
+mod hostile;
+#[path = "provider/once.rs"]
+mod once;
+#[path = "provider/stage.rs"]
+mod stage;

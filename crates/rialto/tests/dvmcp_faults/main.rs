@@ -1,0 +1,24 @@
+//! Relays that fail and lie, providers and servers that are killed: nothing is lost, and nothing runs twice.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is its own runner")]
+
+#[path = "../nostr/mod.rs"]
+mod nostr_side;
+#[path = "../stage/mod.rs"]
+mod stage;
+
+mod customers;
+mod outages;
+mod repeats;
+mod restarts;
+mod stops;
+mod verdicts;
+
+fn main() {
+    nostr_side::actor::play_if_asked();
+    let together = [customers::CASES, outages::CASES, restarts::CASES, stops::CASES, verdicts::CASES];
+    // These need all of the machine.
+    let alone = [repeats::CASES];
+    stage::runner::main(&together, &alone);
+}
