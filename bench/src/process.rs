@@ -41,32 +41,13 @@ impl Process {
     }
 
     /// CPU time of this process alone, all threads, without its children.
-    ///
-    /// The scheduler counts it in nanoseconds per thread; where the kernel does not say, the clock ticks of 10 ms remain.
     pub fn cpu(&self) -> io::Result<Duration> {
-        let pid = self.child.id();
-        let mut nanoseconds = 0;
-        for task in fs::read_dir(format!("/proc/{pid}/task"))? {
-            let Ok(line) = fs::read_to_string(task?.path().join("schedstat")) else { return self.cpu_ticks() };
-            nanoseconds += line.split(' ').next().and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
-        }
-        Ok(Duration::from_nanos(nanoseconds))
-    }
-
-    fn cpu_ticks(&self) -> io::Result<Duration> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The name in parentheses may hold spaces; utime and stime are the 12th and 13th field after it.
-        let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ').skip(11).take(2);
-        let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
-        Ok(Duration::from_millis(ticks * 10))
+        cpu(self.child.id())
     }
 
     /// Resident memory in KiB.
     pub fn resident(&self) -> io::Result<u64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let number = line.and_then(|line| line.trim().split(' ').next()?.parse().ok());
-        number.ok_or_else(|| io::Error::other("no VmRSS in /proc"))
+        resident(self.child.id())
     }
 }
 
@@ -75,4 +56,52 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// CPU time of one process, all threads, without its children.
+///
+/// The scheduler counts it in nanoseconds per thread; where the kernel does not say, the clock ticks of 10 ms remain.
+pub fn cpu(pid: u32) -> io::Result<Duration> {
+    let mut nanoseconds = 0;
+    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let Ok(line) = fs::read_to_string(task?.path().join("schedstat")) else { return cpu_ticks(pid) };
+        nanoseconds += line.split(' ').next().and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
+    }
+    Ok(Duration::from_nanos(nanoseconds))
+}
+
+fn cpu_ticks(pid: u32) -> io::Result<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name in parentheses may hold spaces; utime and stime are the 12th and 13th field after it.
+    let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ').skip(11).take(2);
+    let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
+    Ok(Duration::from_millis(ticks * 10))
+}
+
+/// Resident memory of a process in KiB.
+pub fn resident(pid: u32) -> io::Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.and_then(|line| line.trim().split(' ').next()?.parse().ok());
+    number.ok_or_else(|| io::Error::other("no VmRSS in /proc"))
+}
+
+/// The processes that a process started, and those that they started.
+pub fn descendants(pid: u32) -> Vec<u32> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pairs: Vec<(u32, u32)> = processes
+        .filter_map(|entry| {
+            let pid = entry.file_name().to_str()?.parse().ok()?;
+            let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+            // After the name: the state, then the parent.
+            Some((pid, stat.rsplit(") ").next()?.split(' ').nth(1)?.parse().ok()?))
+        })
+        .collect();
+    let mut found = vec![pid];
+    let mut next = 0;
+    while let Some(&parent) = found.get(next) {
+        found.extend(pairs.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
+        next += 1;
+    }
+    found.split_off(1)
 }

@@ -56,8 +56,8 @@ pub fn build_rialto() -> Result<PathBuf, Failure> {
     Ok(Path::new(target).join("release/rialto"))
 }
 
-/// Where `interop/setup` installs the peers.
-fn peers() -> PathBuf {
+/// Where the peers are installed, by `interop/setup` and by the Nostr benchmark.
+pub fn peers() -> PathBuf {
     let home = || PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(".cache");
     let cache = || env::var_os("XDG_CACHE_HOME").map_or_else(home, PathBuf::from);
     env::var_os("MCP_PEERS").map_or_else(|| cache().join("rialto-peers"), PathBuf::from)

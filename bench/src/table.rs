@@ -146,8 +146,18 @@ pub fn json(results: &[Measured]) -> Value {
     })
 }
 
+/// The median of some values.
+pub fn median(values: &[f64]) -> f64 {
+    low(values).median
+}
+
+/// The best of some values of which more is better.
+pub fn best_of_high(values: &[f64]) -> f64 {
+    high(values).best
+}
+
 /// What the figures depend on: the processor, the kernel and how busy the machine is.
-fn machine() -> String {
+pub fn machine() -> String {
     let read = |path| fs::read_to_string(path).unwrap_or_default();
     let cpuinfo = read("/proc/cpuinfo");
     let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("unknown processor");
