@@ -63,11 +63,13 @@ impl<'de> Deserialize<'de> for Name {
 }
 
 /// Half of an id is enough to tell requests apart, and half the memory.
-fn key(id: &EventId) -> u128 {
+fn key(id: &EventId) -> Key {
     let mut half = [0; 16];
     half.copy_from_slice(&id.as_bytes()[..16]);
-    u128::from_be_bytes(half)
+    half
 }
+
+type Key = [u8; 16];
 
 /// Where a request's answers are: which generation, and the start of the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +87,7 @@ struct Generation {
     is_torn: bool,
     /// When its first request came.
     since: Timestamp,
-    jobs: HashMap<u128, Place>,
+    jobs: HashMap<Key, Place>,
 }
 
 /// The record of one key. Only one process may have it.
@@ -320,7 +322,7 @@ impl io::Read for At<'_> {
 /// What the lines tell, once all are read.
 #[derive(Debug, Default)]
 struct Tale {
-    begun: HashMap<u128, Unfinished>,
+    begun: HashMap<Key, Unfinished>,
     unsent: HashMap<EventId, u64>,
 }
 
@@ -332,7 +334,7 @@ impl Line<'_> {
         }
     }
 
-    fn tell(self, offset: u64, jobs: &mut HashMap<u128, Place>, tale: &mut Tale) {
+    fn tell(self, offset: u64, jobs: &mut HashMap<Key, Place>, tale: &mut Tale) {
         match self {
             Line::Begin { id, customer, command, sealed, .. } => {
                 jobs.insert(key(&id), Place::Running);

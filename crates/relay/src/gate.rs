@@ -16,8 +16,8 @@ pub const MAX_EVENT_BYTES: usize = 512 * 1024;
 /// Events with more tags than this are not worth the check of their signature.
 const MAX_TAGS: usize = 5_000;
 
-/// How many events one generation remembers; two are kept.
-const GENERATION: usize = 1 << 15;
+/// How many events one generation remembers; two are kept. Copies of older ones are checked again, at the cost of that.
+const GENERATION: usize = 1 << 13;
 
 /// What the gate found.
 #[derive(Debug)]

@@ -148,6 +148,9 @@ impl Outbox {
     /// A relay's answer. Says whether it wants to know who we are.
     pub(crate) fn answered(&mut self, id: &EventId, reaction: Reaction, message: &str, now: Instant) -> Demand {
         let Some(mut entry) = self.sent.remove(id) else { return Demand::Nothing };
+        while self.silent.front().is_some_and(|(id, _)| !self.sent.contains_key(id)) {
+            self.silent.pop_front();
+        }
         match reaction {
             Reaction::Done => {
                 self.pauses = 0;

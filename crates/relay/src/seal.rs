@@ -6,6 +6,7 @@
 use crate::sign::sign;
 use nostr::nips::nip44;
 use nostr::prelude::{Event, Filter, Keys, Kind, PublicKey, Tag, Timestamp, UnsignedEvent};
+use rustix::rand::{GetRandomFlags, getrandom};
 
 /// How far back a wrap may be dated. Both ends must look this far back for what is new.
 pub const SPREAD_SECS: u64 = 2 * 24 * 60 * 60;
@@ -68,10 +69,11 @@ pub fn close(keys: &Keys, receiver: &PublicKey, mut inner: UnsignedEvent, now: T
     Ok(sign(&wrapper, UnsignedEvent::new(wrapper.public_key(), earlier(now), Kind::GiftWrap, tags, content)))
 }
 
-/// A random moment in the two days before. Taken from a fresh key, which is as random as anything we have.
+/// A random moment in the two days before.
 fn earlier(now: Timestamp) -> Timestamp {
     let mut noise = [0u8; 8];
-    noise.copy_from_slice(&Keys::generate().public_key().as_bytes()[..8]);
+    // Without random numbers no key could have been made; were it so, the true time would be told.
+    let _ = getrandom(&mut noise, GetRandomFlags::empty());
     // Not quite two days, so that slow relays and clocks stay within what receivers look back for.
     let seconds = u64::from_le_bytes(noise) % (SPREAD_SECS - 3600);
     Timestamp::from(now.as_secs().saturating_sub(seconds))
