@@ -47,7 +47,7 @@ const INFO: &str = concat!("{\"name\":\"rialto\",\"version\":\"", env!("CARGO_PK
 pub fn watches(plan: &Plan) -> Vec<Watch> {
     let me = plan.keys.public_key();
     let window = Duration::from_secs(plan.window.past);
-    let [to_us, to_anyone] = provider_filters(me);
+    let [to_us, to_anyone] = provider_filters(me, plan.open_jobs);
     vec![
         Watch { filter: to_us, spread: window },
         Watch { filter: to_anyone, spread: window },

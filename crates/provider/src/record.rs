@@ -71,11 +71,19 @@ fn key(id: &EventId) -> Key {
 
 type Key = [u8; 16];
 
+fn short(seconds: u64) -> u32 {
+    u32::try_from(seconds).unwrap_or(u32::MAX)
+}
+
 /// Where a request's answers are: which generation, and the start of the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Running,
-    Done { offset: u64, at: u64 },
+    /// `at` in 32 bits, which last until the year 2106.
+    Done {
+        offset: u64,
+        at: u32,
+    },
 }
 
 /// One file.
@@ -180,7 +188,7 @@ impl Record {
         let offset = self.young.length;
         let answers = texts.iter().map(AsRef::as_ref).collect();
         self.young.write(&Line::Done { id: *id, at: now.as_secs(), answers })?;
-        self.young.jobs.insert(key(id), Place::Done { offset, at: now.as_secs() });
+        self.young.jobs.insert(key(id), Place::Done { offset, at: short(now.as_secs()) });
         Ok(())
     }
 
@@ -192,7 +200,7 @@ impl Record {
     /// When a request was answered.
     pub fn answered(&self, id: &EventId) -> Option<Timestamp> {
         let (_, Place::Done { at, .. }) = self.place(id)? else { return None };
-        Some(Timestamp::from(at))
+        Some(Timestamp::from(u64::from(at)))
     }
 
     /// The answers that were given to a request, as they were signed.
@@ -342,7 +350,7 @@ impl Line<'_> {
                 tale.begun.insert(key(&id), Unfinished { address, sealed });
             }
             Line::Done { id, at, .. } => {
-                jobs.insert(key(&id), Place::Done { offset, at });
+                jobs.insert(key(&id), Place::Done { offset, at: short(at) });
                 tale.begun.remove(&key(&id));
                 tale.unsent.insert(id, at);
             }

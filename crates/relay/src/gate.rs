@@ -17,7 +17,7 @@ pub const MAX_EVENT_BYTES: usize = 512 * 1024;
 const MAX_TAGS: usize = 5_000;
 
 /// How many events one generation remembers; two are kept. Copies of older ones are checked again, at the cost of that.
-const GENERATION: usize = 1 << 13;
+const GENERATION: usize = 7_000;
 
 /// What the gate found.
 #[derive(Debug)]

@@ -92,7 +92,7 @@ impl Provider {
         let me = keys.public_key();
         let spread = Duration::from_secs(120);
         let mut watches: Vec<Watch> =
-            dvmcp::provider_filters(me).into_iter().map(|filter| Watch { filter, spread }).collect();
+            dvmcp::provider_filters(me, OpenJobs::Ignored).into_iter().map(|filter| Watch { filter, spread }).collect();
         let wraps = Filter::new().kind(Kind::GiftWrap).pubkey(me);
         watches.push(Watch { filter: wraps, spread: Duration::from_secs(seal::SPREAD_SECS) });
         let (pool, arrivals) = Pool::start(&[url(relay)], watches, pool::Options::default());

@@ -22,7 +22,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_call_learns_that_its_provider_was_killed),
     case!(a_host_goes_on_when_its_relay_and_its_provider_were_away),
     case!(an_exit_code_tells_what_went_wrong),
-    case!(several_commands_at_once_in_a_new_home_make_one_key, "defect: all but the first fail with `File exists`"),
+    case!(several_commands_at_once_in_a_new_home_make_one_key),
     case!(a_host_of_a_service_that_is_away_is_answered),
     case!(arguments_that_are_too_long_to_be_sealed_end_the_call_with_a_reason),
     case!(several_calls_at_once_of_one_customer_all_end_well),

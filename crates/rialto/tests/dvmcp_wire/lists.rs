@@ -19,10 +19,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_list_without_an_addressee_is_answered),
     case!(open_lists_are_found_by_their_command),
     case!(nothing_but_lists_of_tools_is_answered_without_an_addressee),
-    case!(
-        open_jobs_are_run_only_where_they_are_wanted,
-        "defect: with --open-jobs nothing is subscribed to but list-tools"
-    ),
+    case!(open_jobs_are_run_only_where_they_are_wanted),
     case!(a_list_request_may_have_an_object_as_content),
     case!(a_long_list_comes_in_pages),
     case!(a_long_list_comes_sealed_in_smaller_pages),

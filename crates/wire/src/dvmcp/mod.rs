@@ -11,6 +11,7 @@ pub mod request;
 #[cfg(test)]
 mod tests;
 
+use self::request::OpenJobs;
 use nostr::prelude::{Filter, Kind, PublicKey, SingleLetterTag, Tag, Tags};
 
 const ANNOUNCEMENT: Kind = Kind::Custom(31990);
@@ -85,13 +86,14 @@ fn tag<const N: usize>(name: &str, values: [&str; N]) -> Tag {
     Tag::custom(name, values)
 }
 
-/// What a provider wants to hear of, but for wraps.
-pub fn provider_filters(me: PublicKey) -> [Filter; 2] {
-    [
-        Filter::new().kind(REQUEST).pubkey(me),
-        // Requests to nobody in particular.
-        Filter::new().kind(REQUEST).custom_tag(SingleLetterTag::LOWERCASE_C, Command::ListTools.name()),
-    ]
+/// What a provider wants to hear of, but for wraps: requests to it, and requests to nobody in particular.
+pub fn provider_filters(me: PublicKey, open_jobs: OpenJobs) -> [Filter; 2] {
+    let commands: Vec<&str> = match open_jobs {
+        OpenJobs::Taken => Command::ALL.iter().map(|command| command.name()).collect(),
+        OpenJobs::Ignored => vec![Command::ListTools.name()],
+    };
+    let to_anyone = Filter::new().kind(REQUEST).custom_tags(SingleLetterTag::LOWERCASE_C, commands);
+    [Filter::new().kind(REQUEST).pubkey(me), to_anyone]
 }
 
 /// What a customer wants to hear of, but for wraps.
