@@ -135,9 +135,9 @@ impl Gauge {
     }
 
     /// Whether one more request may wait, of somebody who has `own` among the `waiting` already. Nobody takes more than
-    /// half of the places.
+    /// three quarters of the places.
     pub(crate) fn may_wait(&self, waiting: usize, own: usize) -> bool {
-        waiting < self.limits.waiting && own < self.limits.waiting.div_ceil(2)
+        waiting < self.limits.waiting && own < (self.limits.waiting * 3).div_ceil(4)
     }
 
     pub(crate) fn is_full(&self) -> bool {
