@@ -79,9 +79,11 @@ pub(crate) enum Command {
 const EXAMPLES: &str = "\
 Examples:
   rialto demo                                     See what it does, without a network
-  rialto gateway --stdio -- npx -y some-server    One server, supervised
-  rialto gateway --stdio --config mcp.json        Every server of an MCP host's file
-  rialto config init                              Write a first rialto.toml";
+  rialto serve -- npx -y some-server              Offer an MCP server on Nostr
+  rialto find weather                             Find what others offer
+  rialto call SERVICE TOOL key=value              Call one tool
+  rialto connect claude-code SERVICE              Use a service in an MCP host
+  rialto gateway --stdio --config mcp.json        Every server of an MCP host's file as one";
 
 fn long_help() -> String {
     format!("{EXAMPLES}\n\n{}\n\n{}", Exit::help_section(), environment::help_section())

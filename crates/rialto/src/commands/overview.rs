@@ -1,4 +1,4 @@
-//! `rialto` alone: what it is, and the three commands to type first.
+//! `rialto` alone: what it is, and the commands to type first.
 //!
 //! It ends with 0, not with a usage error: who types only the name asks a question, and this is the answer.
 
@@ -10,10 +10,11 @@ use crate::talk::{Format, Talk};
 
 const SUMMARY: &str = "The bridge between the Model Context Protocol and Nostr.";
 
-const FIRST: [(&str, &str); 3] = [
+const FIRST: [(&str, &str); 4] = [
     ("rialto demo", "see what it does, without a network"),
-    ("rialto config init", "write a first rialto.toml here"),
-    ("rialto gateway --stdio", "run the servers in it for an MCP host"),
+    ("rialto serve -- CMD", "offer an MCP server on Nostr"),
+    ("rialto find", "find what others offer"),
+    ("rialto gateway --stdio", "run several servers as one for an MCP host"),
 ];
 
 pub(crate) fn run(talk: &Talk) -> Outcome {

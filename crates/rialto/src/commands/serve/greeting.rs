@@ -73,7 +73,10 @@ pub(super) async fn ready(talk: Talk, plan: Plan, pool: Pool, mut ready: watch::
     if std::io::stderr().is_terminal()
         && let Ok(code) = QrCode::new(format!("nostr:{nprofile}"))
     {
-        talk.info(&code.render::<Dense1x2>().quiet_zone(true).build());
+        // Most terminals are dark: what is light in the code is what is drawn.
+        let mut drawing = code.render::<Dense1x2>();
+        let drawing = drawing.dark_color(Dense1x2::Light).light_color(Dense1x2::Dark).quiet_zone(true);
+        talk.info(&drawing.build());
     }
     if let Some(tool) = tools.first() {
         line(&talk, "try it", &format!("rialto call {nprofile} {tool}"));
