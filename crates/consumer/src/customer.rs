@@ -13,7 +13,7 @@ use nostr::prelude::{Event, EventId, Filter, Keys, PublicKey, RelayUrl, Timestam
 use rialto_relay::clock::{Clock, SystemClock};
 use rialto_relay::pool::{self, Arrival, Pool, Watch};
 use rialto_relay::publication::{Publication, Report};
-use rialto_relay::seal;
+use rialto_relay::seal::{self, Sealer};
 use rialto_relay::sign::sign;
 use rialto_relay::status::{State, Status};
 use rialto_relay::verdict::Verdict;
@@ -50,6 +50,7 @@ pub struct Customer(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     keys: Keys,
+    sealer: Sealer,
     pub(crate) pool: Pool,
     pub(crate) clock: Arc<dyn Clock>,
     open: Mutex<HashMap<EventId, Open>>,
@@ -105,6 +106,7 @@ impl Customer {
         };
         let (pool, arrivals) = Pool::start(relays, Interests::default().watches(me), options);
         let inner = Arc::new(Inner {
+            sealer: Sealer::new(keys.clone()),
             keys,
             pool,
             clock,
@@ -238,7 +240,7 @@ impl Inner {
             return Err(Error::TooLarge { size, limit: MAX_SEALED });
         }
         self.change_interests(|interests| !std::mem::replace(&mut interests.wraps, true));
-        seal::close(&self.keys, provider, request, self.clock.now()).map_err(|_| Error::Unsealed)
+        self.sealer.close(provider, request, self.clock.now()).map_err(|_| Error::Unsealed)
     }
 
     /// Whether something sealed is open.
@@ -252,7 +254,7 @@ impl Inner {
             if !self.awaits_wraps() {
                 return;
             }
-            let Ok(inner) = seal::open(&self.keys, &event) else { return };
+            let Ok(inner) = self.sealer.open(&event) else { return };
             return self.answered(&inner, Privacy::Sealed);
         }
         if event.kind == dvmcp::announcement_kind() {

@@ -21,7 +21,7 @@ use rialto_mcp::message::Notification;
 use rialto_mcp::server::Service;
 use rialto_relay::clock::Clock;
 use rialto_relay::pool::{Arrival, Pool, Watch};
-use rialto_relay::seal;
+use rialto_relay::seal::{self, Sealer};
 use rialto_wire::dvmcp::failure::{Code, Failure};
 use rialto_wire::dvmcp::provider_filters;
 use rialto_wire::dvmcp::request::{Address, Body};
@@ -104,6 +104,7 @@ struct Job {
 /// Everything that the loop works on.
 struct Provider<S: Service> {
     plan: Plan,
+    sealer: Sealer,
     pool: Pool,
     clock: Arc<dyn Clock>,
     observer: Observer,
@@ -151,6 +152,7 @@ pub async fn run<S: Service>(
     let mut provider = Provider {
         gauge: Gauge::new(plan.limits.clone(), now),
         announced: announce::Announced::load(&plan.record),
+        sealer: Sealer::new(plan.keys.clone()),
         plan,
         pool,
         clock,

@@ -4,12 +4,22 @@
 //! the inner event is computed, not believed, so that one request in many wraps is still one request.
 
 use crate::sign::sign;
-use nostr::nips::nip44;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use nostr::nips::nip44::v2::{self, ConversationKey};
 use nostr::prelude::{Event, Filter, Keys, Kind, PublicKey, Tag, Timestamp, UnsignedEvent};
 use rustix::rand::{GetRandomFlags, getrandom};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 
 /// How far back a wrap may be dated. Both ends must look this far back for what is new.
 pub const SPREAD_SECS: u64 = 2 * 24 * 60 * 60;
+
+/// The version of NIP-44 that is spoken, as payloads begin.
+const VERSION: u8 = 2;
+
+/// Shared keys that are remembered at once.
+const MAX_SHARED: usize = 256;
 
 /// Why a wrap could not be opened, or made. Nobody is told more: it would help whoever tries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -22,6 +32,8 @@ pub enum Unopened {
     Mismatch,
     #[error("it is too long to be sealed")]
     TooLong,
+    #[error("there is no random source")]
+    Random,
 }
 
 /// Whether an event is a wrap.
@@ -34,39 +46,95 @@ pub fn filter(me: PublicKey) -> Filter {
     Filter::new().kind(Kind::GiftWrap).pubkey(me)
 }
 
-/// Opens a wrap that has passed the gate. The event that is returned has its true id and author.
-pub fn open(keys: &Keys, wrap: &Event) -> Result<UnsignedEvent, Unopened> {
-    if wrap.kind != Kind::GiftWrap {
-        return Err(Unopened::Unreadable);
-    }
-    let secret = keys.secret_key();
-    let seal = nip44::decrypt(secret, &wrap.pubkey, &wrap.content).map_err(|_| Unopened::Unreadable)?;
-    let seal = Event::from_json(&seal).map_err(|_| Unopened::Unreadable)?;
-    if seal.kind != Kind::Seal || seal.verify().is_err() {
-        return Err(Unopened::Forged);
-    }
-    let inner = nip44::decrypt(secret, &seal.pubkey, &seal.content).map_err(|_| Unopened::Unreadable)?;
-    let mut inner = UnsignedEvent::from_json(&inner).map_err(|_| Unopened::Unreadable)?;
-    if inner.pubkey != seal.pubkey {
-        return Err(Unopened::Mismatch);
-    }
-    inner.id = Some(inner.compute_id());
-    Ok(inner)
+/// Opens and closes wraps for one key, and remembers what it shares with those it talks to: finding that out costs more
+/// than a signature, and each call needs it several times.
+#[derive(Debug)]
+pub struct Sealer {
+    keys: Keys,
+    shared: Mutex<HashMap<PublicKey, ConversationKey>>,
 }
 
-/// Seals an event by `keys` for `receiver`. `now` and the noise in it keep the true time of sending to ourselves.
-pub fn close(keys: &Keys, receiver: &PublicKey, mut inner: UnsignedEvent, now: Timestamp) -> Result<Event, Unopened> {
-    inner.pubkey = keys.public_key();
-    inner.id = Some(inner.compute_id());
-    let encrypt = |keys: &Keys, text: String| {
-        nip44::encrypt(keys.secret_key(), receiver, text, nip44::Version::V2).map_err(|_| Unopened::TooLong)
-    };
-    let wrapper = Keys::generate();
-    let content = encrypt(keys, inner.as_json())?;
-    let seal = UnsignedEvent::new(keys.public_key(), earlier(now), Kind::Seal, [], content);
-    let content = encrypt(&wrapper, sign(keys, seal).as_json())?;
-    let tags = [Tag::public_key(*receiver)];
-    Ok(sign(&wrapper, UnsignedEvent::new(wrapper.public_key(), earlier(now), Kind::GiftWrap, tags, content)))
+impl Sealer {
+    pub fn new(keys: Keys) -> Self {
+        Self { keys, shared: Mutex::default() }
+    }
+
+    /// The key that we share with somebody.
+    fn shared(&self, with: &PublicKey) -> Result<ConversationKey, Unopened> {
+        let mut known = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(key) = known.get(with) {
+            return Ok(*key);
+        }
+        let key = ConversationKey::derive(self.keys.secret_key(), with).map_err(|_| Unopened::Unreadable)?;
+        if known.len() >= MAX_SHARED {
+            known.clear();
+        }
+        known.insert(*with, key);
+        Ok(key)
+    }
+
+    /// Opens a wrap that has passed the gate. The event that is returned has its true id and author.
+    pub fn open(&self, wrap: &Event) -> Result<UnsignedEvent, Unopened> {
+        if wrap.kind != Kind::GiftWrap {
+            return Err(Unopened::Unreadable);
+        }
+        // The wrap's key is used once, so there is nothing to remember.
+        let once = ConversationKey::derive(self.keys.secret_key(), &wrap.pubkey).map_err(|_| Unopened::Unreadable)?;
+        let seal = Event::from_json(decrypt(&once, &wrap.content)?).map_err(|_| Unopened::Unreadable)?;
+        if seal.kind != Kind::Seal || seal.verify().is_err() {
+            return Err(Unopened::Forged);
+        }
+        let inner = decrypt(&self.shared(&seal.pubkey)?, &seal.content)?;
+        let mut inner = UnsignedEvent::from_json(inner).map_err(|_| Unopened::Unreadable)?;
+        if inner.pubkey != seal.pubkey {
+            return Err(Unopened::Mismatch);
+        }
+        inner.id = Some(inner.compute_id());
+        Ok(inner)
+    }
+
+    /// Seals an event for `receiver`. `now` and the noise in it keep the true time of sending to ourselves.
+    pub fn close(&self, receiver: &PublicKey, mut inner: UnsignedEvent, now: Timestamp) -> Result<Event, Unopened> {
+        let keys = &self.keys;
+        inner.pubkey = keys.public_key();
+        inner.id = Some(inner.compute_id());
+        let content = encrypt(&self.shared(receiver)?, &inner.as_json())?;
+        let seal = UnsignedEvent::new(keys.public_key(), earlier(now), Kind::Seal, [], content);
+        let wrapper = Keys::generate();
+        let once = ConversationKey::derive(wrapper.secret_key(), receiver).map_err(|_| Unopened::Unreadable)?;
+        let content = encrypt(&once, &sign(keys, seal).as_json())?;
+        let tags = [Tag::public_key(*receiver)];
+        Ok(sign(&wrapper, UnsignedEvent::new(wrapper.public_key(), earlier(now), Kind::GiftWrap, tags, content)))
+    }
+}
+
+/// Opens one wrap.
+pub fn open(keys: &Keys, wrap: &Event) -> Result<UnsignedEvent, Unopened> {
+    Sealer::new(keys.clone()).open(wrap)
+}
+
+/// Closes one.
+pub fn close(keys: &Keys, receiver: &PublicKey, inner: UnsignedEvent, now: Timestamp) -> Result<Event, Unopened> {
+    Sealer::new(keys.clone()).close(receiver, inner, now)
+}
+
+fn encrypt(key: &ConversationKey, text: &str) -> Result<String, Unopened> {
+    let mut nonce = [0; 32];
+    match getrandom(&mut nonce, GetRandomFlags::empty()) {
+        Ok(32) => {}
+        _ => return Err(Unopened::Random),
+    }
+    let payload = v2::encrypt_to_bytes_with_nonce(key, text.as_bytes(), nonce).map_err(|_| Unopened::TooLong)?;
+    Ok(BASE64.encode(payload))
+}
+
+fn decrypt(key: &ConversationKey, text: &str) -> Result<String, Unopened> {
+    let payload = BASE64.decode(text).map_err(|_| Unopened::Unreadable)?;
+    if payload.first() != Some(&VERSION) {
+        return Err(Unopened::Unreadable);
+    }
+    let bytes = v2::decrypt_to_bytes(key, &payload).map_err(|_| Unopened::Unreadable)?;
+    String::from_utf8(bytes).map_err(|_| Unopened::Unreadable)
 }
 
 /// A random moment in the two days before.

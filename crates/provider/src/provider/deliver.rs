@@ -41,7 +41,7 @@ impl<S: Service> Provider<S> {
         if !ticket.sealed {
             return Some(sign(&self.plan.keys, event));
         }
-        match seal::close(&self.plan.keys, &ticket.address.customer, event, self.now()) {
+        match self.sealer.close(&ticket.address.customer, event, self.now()) {
             Ok(wrap) => Some(wrap),
             // Never in the open instead.
             Err(error) => {

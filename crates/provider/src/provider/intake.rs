@@ -32,7 +32,7 @@ impl<S: Service> Provider<S> {
         let me = self.plan.keys.public_key();
         let (event, sealed) = if seal::is_wrap(&event) {
             // What cannot be opened is not for us, or not for anybody.
-            let Ok(inner) = seal::open(&self.plan.keys, &event) else { return };
+            let Ok(inner) = self.sealer.open(&event) else { return };
             (inner, true)
         } else {
             (unsigned(event), false)
