@@ -7,7 +7,7 @@ use nostr::nips::nip05::{Nip05Address, Nip05Profile};
 use nostr::prelude::{PublicKey, RelayUrl};
 use nostr::types::url::{Host, Url};
 use rialto_relay::http;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Why a name leads nowhere.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -28,8 +28,9 @@ pub enum Error {
 /// Asks a domain whose name this is.
 pub async fn look_up(address: &Nip05Address) -> Result<(PublicKey, Vec<RelayUrl>), Error> {
     let domain = address.domain().to_owned();
-    let url = address_of(address.name(), &domain).await?;
-    let document = http::get(&url, "application/json")
+    let (url, addresses) = address_of(address.name(), &domain).await?;
+    // From the addresses that were checked: the name may lead elsewhere a moment later.
+    let document = http::get_from(&url, "application/json", addresses.as_deref())
         .await
         .map_err(|error| Error::NoDocument(domain.clone(), error.to_string()))?;
     let unreadable = |_| Error::NoDocument(domain.clone(), "what it sent is no JSON".to_owned());
@@ -39,14 +40,15 @@ pub async fn look_up(address: &Nip05Address) -> Result<(PublicKey, Vec<RelayUrl>
     Ok((profile.public_key, profile.relays))
 }
 
-/// The address of the document, once it is clear that it may be asked for.
-async fn address_of(name: &str, domain: &str) -> Result<Url, Error> {
+/// The address of the document, once it is clear that it may be asked for, and where the domain's name leads.
+async fn address_of(name: &str, domain: &str) -> Result<(Url, Option<Vec<SocketAddr>>), Error> {
     let mut url = Url::parse(&format!("https://{domain}/.well-known/nostr.json")).map_err(|_| Error::Malformed)?;
     let is_bare = url.username().is_empty() && url.password().is_none() && url.path() == "/.well-known/nostr.json";
     if !is_bare || url.query().is_some() || url.fragment().is_some() {
         return Err(Error::Malformed);
     }
     url.query_pairs_mut().append_pair("name", name);
+    let mut addresses = None;
     let is_local = match url.host().ok_or(Error::Malformed)? {
         Host::Ipv4(address) => address.is_loopback(),
         Host::Ipv6(address) => address.is_loopback(),
@@ -54,11 +56,15 @@ async fn address_of(name: &str, domain: &str) -> Result<Url, Error> {
         Host::Domain(host) => {
             let unknown = || Error::NoHost(domain.to_owned());
             let port = url.port().unwrap_or(443);
-            let mut found = tokio::net::lookup_host((host, port)).await.map_err(|_| unknown())?.peekable();
-            found.peek().ok_or_else(unknown)?;
-            if found.any(|address| !is_public(address.ip())) {
+            let found = tokio::net::lookup_host((host, port)).await.map_err(|_| unknown())?;
+            let found: Vec<SocketAddr> = found.collect();
+            if found.is_empty() {
+                return Err(unknown());
+            }
+            if found.iter().any(|address| !is_public(address.ip())) {
                 return Err(Error::Private(domain.to_owned()));
             }
+            addresses = Some(found);
             false
         }
     };
@@ -66,7 +72,7 @@ async fn address_of(name: &str, domain: &str) -> Result<Url, Error> {
         // Nobody is in between, and nobody has a certificate for it.
         url.set_scheme("http").map_err(|()| Error::Malformed)?;
     }
-    Ok(url)
+    Ok((url, addresses))
 }
 
 /// Whether an address belongs to the open network.
@@ -161,7 +167,7 @@ mod tests {
         {
             assert!(matches!(address_of("me", domain).await, Err(Error::Malformed)), "{domain}");
         }
-        let url = address_of("a&b=c", "127.0.0.1:1").await.unwrap();
+        let url = address_of("a&b=c", "127.0.0.1:1").await.unwrap().0;
         assert_eq!(url.as_str(), "http://127.0.0.1:1/.well-known/nostr.json?name=a%26b%3Dc");
     }
 

@@ -7,6 +7,7 @@ use hyper::header::{ACCEPT, DATE, HOST, USER_AGENT};
 use hyper_util::rt::TokioIo;
 use nostr::types::url::Url;
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// No document that we ask for needs more.
@@ -25,13 +26,18 @@ pub struct Document {
 
 /// Fetches one document. Redirections are not followed: they could lead anywhere.
 pub async fn get(url: &Url, accept: &str) -> io::Result<Document> {
-    tokio::time::timeout(PATIENCE, fetch(url, accept))
+    get_from(url, accept, None).await
+}
+
+/// The same from certain addresses only, whatever the host's name leads to by now.
+pub async fn get_from(url: &Url, accept: &str, addresses: Option<&[SocketAddr]>) -> io::Result<Document> {
+    tokio::time::timeout(PATIENCE, fetch(url, accept, addresses))
         .await
         .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "no answer")))
 }
 
-async fn fetch(url: &Url, accept: &str) -> io::Result<Document> {
-    let stream = socket::connect(url).await?;
+async fn fetch(url: &Url, accept: &str, addresses: Option<&[SocketAddr]>) -> io::Result<Document> {
+    let stream = socket::connect(url, addresses).await?;
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
     let host = match (url.host_str().unwrap_or_default(), url.port()) {

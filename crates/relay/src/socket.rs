@@ -6,6 +6,7 @@ use nostr::types::url::Url;
 use rustls::pki_types::ServerName;
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -40,7 +41,7 @@ pub struct Network;
 impl Dial for Network {
     fn dial<'a>(&'a self, url: &'a RelayUrl) -> Later<'a, io::Result<Box<dyn Duplex>>> {
         Box::pin(async move {
-            let stream = connect(&Url::parse(url.as_str()).map_err(io::Error::other)?).await?;
+            let stream = connect(&Url::parse(url.as_str()).map_err(io::Error::other)?, None).await?;
             let mut config = WebSocketConfig::default();
             config.max_message_size = Some(MAX_MESSAGE);
             config.max_frame_size = Some(MAX_MESSAGE);
@@ -56,14 +57,18 @@ pub(crate) trait Bytes: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Bytes for T {}
 
-/// Opens a byte stream to the host of `url`; encrypted for `wss` and `https`.
-pub(crate) async fn connect(url: &Url) -> io::Result<Box<dyn Bytes>> {
+/// Opens a byte stream to the host of `url`; encrypted for `wss` and `https`. If `addresses` are given, its name is not
+/// looked up again: whoever has checked them does not want others.
+pub(crate) async fn connect(url: &Url, addresses: Option<&[SocketAddr]>) -> io::Result<Box<dyn Bytes>> {
     let host = url.host_str().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the URL has no host"))?;
     let is_secure = matches!(url.scheme(), "wss" | "https");
     let port = url.port().unwrap_or(if is_secure { 443 } else { 80 });
     // Brackets belong to the URL, not to the address.
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    let stream = TcpStream::connect((host, port)).await?;
+    let stream = match addresses {
+        Some(addresses) => TcpStream::connect(addresses).await?,
+        None => TcpStream::connect((host, port)).await?,
+    };
     // Without this, small messages wait for the acknowledgement of the one before: 40 ms each.
     stream.set_nodelay(true)?;
     if !is_secure {
