@@ -2,13 +2,14 @@
 
 use crate::catalogue::{Catalogue, Item};
 use crate::customer::Customer;
-use crate::error::Error;
+use crate::error::{Complaint, Error};
 use crate::exchange::Privacy;
 use crate::reference::Target;
 use crate::remote::{Remote, Sealing};
 use crate::reply::Reply;
 use crate::text;
 use nostr::prelude::{PublicKey, Timestamp};
+use rialto_relay::status::{State, Status};
 use rialto_wire::dvmcp::announcement::Service;
 use rialto_wire::dvmcp::{self, Command, answer, request};
 use std::collections::HashMap;
@@ -72,9 +73,23 @@ pub async fn announced(customer: &Customer) -> Result<Vec<Service>, Error> {
         }
     }
     customer.announcements().save()?;
+    if newest.is_empty()
+        && let Some(error) = unreachable(&customer.relays())
+    {
+        return Err(error);
+    }
     let mut services: Vec<Service> = newest.into_values().collect();
     services.retain(|service| customer.announcements().is_current(service));
     Ok(services)
+}
+
+/// If no relay is there at all: nothing was found because nobody was asked.
+fn unreachable(relays: &[Status]) -> Option<Error> {
+    let complaint = |status: &Status| match &status.state {
+        State::Down { reason, .. } => Some(Complaint { relay: status.url.to_string(), words: reason.clone() }),
+        _ => None,
+    };
+    relays.iter().map(complaint).collect::<Option<Vec<_>>>().filter(|all| !all.is_empty()).map(Error::Unreachable)
 }
 
 /// Asks everybody for their tools.

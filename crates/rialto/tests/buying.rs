@@ -158,3 +158,13 @@ async fn services_are_found_and_shown() {
     assert_eq!((run.exit, run.stdout.as_str()), (0, ""));
     assert!(run.stderr.contains(&market.relay.url()), "{}", run.stderr);
 }
+
+#[tokio::test]
+async fn a_name_cannot_be_unknown_where_no_relay_could_be_asked() {
+    let market = Market::open().await;
+    for line in ["call parrot echo text=x --relay ws://127.0.0.1:1", "show parrot --relay ws://127.0.0.1:1"] {
+        let run = market.run(line).await;
+        assert_eq!(run.exit, 4, "{line}: {}", run.stderr);
+        assert!(run.stderr.contains("no relay can be reached"), "{line}: {}", run.stderr);
+    }
+}

@@ -98,7 +98,7 @@ pub(crate) fn run(arguments: Arguments, environment: &Environment, talk: &Talk) 
         return Err(Failure::usage("how should an MCP host reach the gateway?").hint("rialto gateway --stdio"));
     }
     refuse_loops()?;
-    let plan = make_plan(&arguments.command, arguments.settings, environment, talk)?;
+    let plan = make_plan("rialto gateway --stdio", &arguments.command, arguments.settings, environment, talk)?;
     let names: Vec<&str> = plan.servers.iter().map(|server| server.name.as_str()).collect();
     talk.verbose(&format!("servers: {}", names.join(", ")));
     wait_for(gateway_stdio(plan, *talk))
@@ -161,8 +161,9 @@ pub(crate) fn tell(aside: &Aside, event: &Event) {
     aside.say(tone, line);
 }
 
-/// The servers to run: the one on the command line, or the configured ones.
+/// The servers to run: the one on the command line, or the configured ones. `typed` is how the command was called, for hints.
 pub(crate) fn make_plan(
+    typed: &str,
     command: &[String],
     settings: SettingFlags,
     environment: &Environment,
@@ -182,13 +183,15 @@ pub(crate) fn make_plan(
     for warning in report.into_result()? {
         talk.warn(&warning.line());
     }
-    if plan.servers.is_empty() { Err(nothing_to_run(&config)) } else { Ok(plan) }
+    if plan.servers.is_empty() { Err(nothing_to_run(typed, &config)) } else { Ok(plan) }
 }
 
-fn nothing_to_run(config: &Config) -> Failure {
-    let hint = "name a server:  rialto gateway --stdio -- npx -y some-server\n\
-                or a file:      rialto gateway --stdio --config claude_desktop_config.json\n\
-                or write one:   rialto config init";
+fn nothing_to_run(typed: &str, config: &Config) -> Failure {
+    let hint = format!(
+        "name a server:  {typed} -- npx -y some-server\n\
+         or a file:      {typed} --config claude_desktop_config.json\n\
+         or write one:   rialto config init"
+    );
     let disabled = config.servers.len();
     let failure = match (disabled, config.skipped) {
         (0, 0) => Failure::config("no server is configured"),

@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: Arguments, environment: &Environment, talk: &Talk) 
     let record = identity::data_directory(environment)?.join("jobs").join(identity.keys.public_key().to_hex());
     let service = arguments.service(&identity, record)?;
     let (settings, command, listen) = arguments.rest();
-    let mut hub = make_plan(&command, settings, environment, talk)?;
+    let mut hub = make_plan("rialto serve", &command, settings, environment, talk)?;
     hub.startup_grace = hub.startup_grace.max(SERVERS_START);
     service.restrict(&mut hub)?;
     let plan = service.plan(&hub);

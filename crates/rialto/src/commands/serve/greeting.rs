@@ -54,6 +54,9 @@ pub(super) async fn ready(talk: Talk, plan: Plan, pool: Pool, mut ready: watch::
     let hints: Vec<RelayUrl> = pool.urls().into_iter().take(3).collect();
     let npub = me.to_bech32().unwrap_or_default();
     let nprofile = Nip19Profile::new(me, hints).to_bech32().unwrap_or_default();
+    if tools.is_empty() {
+        talk.warn("the service has no tools as yet: its server is not running, or offers none");
+    }
     let many = if tools.len() == 1 { "tool" } else { "tools" };
     line(&talk, "service", &format!("{}: {} {many}, all free", plan.name, tools.len()));
     if talk.format == Format::Json {
