@@ -277,11 +277,11 @@ pub fn read_failure(content: &Value) -> Option<(String, String)> {
 
 /// A response whose items have types that MCP does not know, put right: such items become embedded text resources.
 pub fn repaired(mut content: Value) -> Value {
-    const KNOWN: [&str; 5] = ["text", "image", "audio", "resource", "resource_link"];
     let Some(items) = content.get_mut("content").and_then(Value::as_array_mut) else { return content };
     for (index, item) in items.iter_mut().enumerate() {
         let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
-        if kind.contains('/') && !KNOWN.contains(&kind) {
+        // A media type stands where MCP has a word of its own.
+        if kind.contains('/') {
             let text = item.get("text").and_then(Value::as_str).unwrap_or_default();
             let resource = json!({ "uri": format!("nostr:result/{index}"), "mimeType": kind, "text": text });
             *item = json!({ "type": "resource", "resource": resource });
