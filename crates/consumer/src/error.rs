@@ -39,6 +39,8 @@ pub enum Error {
     Misfit { message: String, pointer: Option<String> },
     #[error("the service has no manifest")]
     NoManifest,
+    #[error("the service is called by message, which carries nothing but calls of tools")]
+    ToolsOnly,
     /// An answer that may still come could not be told from the next one.
     #[error("an earlier call was not answered, and answers of this service do not say to which call they belong; try again in {} s", .0.as_secs() + 1)]
     Unclear(Duration),
@@ -122,6 +124,7 @@ impl Error {
             Error::Busy => "busy",
             Error::Misfit { .. } => "invalid_input",
             Error::NoManifest => "no_manifest",
+            Error::ToolsOnly => "unsupported",
             Error::Unclear(_) => "unclear",
             Error::Store(_) => "store",
         }

@@ -214,9 +214,12 @@ impl Remote {
         npub(&self.provider)
     }
 
-    /// Sends a request.
+    /// Sends a request. By message only tools can be called.
     pub fn begin(&self, command: Command, content: String, patience: Patience) -> Result<Ongoing, Error> {
         let (provider, way) = (self.provider, self.way());
+        if way.wire == Wire::Manifest {
+            return Err(Error::ToolsOnly);
+        }
         self.customer.begin(Order { provider, command, content, way, patience })
     }
 
@@ -249,4 +252,45 @@ pub fn npub(key: &PublicKey) -> String {
 /// A key with the relays where it can be found.
 pub fn link(key: PublicKey, relays: impl IntoIterator<Item = RelayUrl>) -> String {
     Nip19Profile::new(key, relays).to_bech32().unwrap_or_else(|_| npub(&key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Remote, Terms};
+    use crate::announcements::Announcements;
+    use crate::customer::Customer;
+    use crate::error::Error;
+    use crate::ongoing::PATIENCE;
+    use crate::reference::Target;
+    use nostr::prelude::{EventId, Keys, Timestamp};
+    use rialto_wire::request::Command;
+    use rialto_wire::service::{Service, Wire};
+
+    #[tokio::test]
+    async fn by_message_nothing_is_asked_for_but_tools() {
+        let provider = Keys::generate().public_key();
+        let customer = Customer::start(Keys::generate(), &[], Announcements::in_memory());
+        let target = Target { provider, id: None, relays: Vec::new() };
+        let remote = Remote::unseen(&customer, &target, Terms::PRIVATE);
+        assert!(remote.take(Service {
+            wire: Wire::Manifest,
+            provider,
+            id: String::new(),
+            name: String::new(),
+            about: String::new(),
+            tools: Vec::new(),
+            sealed: false,
+            flaws: Vec::new(),
+            announced: Timestamp::from(1),
+            event: EventId::from_byte_array([0; 32]),
+        }));
+        // It would be no request, and an answer without an `e` to a call that is open could be taken for its answer.
+        for begun in [
+            remote.read("file:///etc/hosts", PATIENCE),
+            remote.prompt("greet", None, PATIENCE),
+            remote.begin(Command::Complete, "{}".to_owned(), PATIENCE),
+        ] {
+            assert!(matches!(begun, Err(Error::ToolsOnly)), "{begun:?}");
+        }
+    }
 }

@@ -55,6 +55,7 @@ pub(super) fn error(error: &RequestError, asked: Asked<'_>, npub: &str) -> Error
     let kind = match error {
         RequestError::Failed(failure) => kind_of(&failure.code, asked),
         RequestError::Misfit { .. } => Kind::InvalidArguments,
+        RequestError::ToolsOnly => Kind::CapabilityUnsupported,
         _ if matches!(asked, Asked::Tool(_)) => Kind::ToolFailed,
         error if error.is_timeout() => Kind::Timeout,
         _ => Kind::Unavailable,
