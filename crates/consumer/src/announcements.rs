@@ -57,6 +57,11 @@ impl Announcements {
         Self { document: None, state: Mutex::default() }
     }
 
+    /// Where what must be remembered is kept.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        self.document.as_ref()?.path().parent()
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -21,7 +21,7 @@ use rialto_relay::verdict::Verdict;
 use rialto_wire::dvmcp::{self, answer};
 use rialto_wire::manifest;
 use rialto_wire::service::{self, Service, Way};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -39,6 +39,9 @@ const SPREAD: Duration = Duration::from_secs(120);
 
 /// A relay that does not take a request by then will not be asked again: nobody waits for the answer any more.
 const GIVE_UP: Duration = Duration::from_secs(60);
+
+/// How long relays have to tell which messages were there before a request.
+const BEFORE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Tries after which a relay that was there before counts as gone.
 const TRIES: u32 = 4;
@@ -115,7 +118,7 @@ impl Customer {
             pool,
             clock,
             open: Mutex::default(),
-            lanes: Arc::default(),
+            lanes: Arc::new(Lanes::new(announcements.directory().map(|directory| directory.join("lanes")))),
             interests: Mutex::default(),
             announcements,
             announced: broadcast::Sender::new(64),
@@ -266,6 +269,14 @@ impl Inner {
         self.open().values().any(Open::is_sealed)
     }
 
+    /// Messages by a provider that are there before a request is made, and as new as it. One that does not say what it
+    /// answers would look like the answer: times are whole seconds, and clocks differ.
+    pub(crate) async fn messages_before(&self, provider: PublicKey) -> HashSet<EventId> {
+        let filter = manifest::filter(self.me()).author(provider).since(self.clock.now());
+        let events = self.pool.query(&[filter], BEFORE_PATIENCE).all().await;
+        events.into_iter().map(|event| event.id).collect()
+    }
+
     pub(crate) fn take(&self, event: Event) {
         if seal::is_wrap(&event) {
             // Wraps of earlier days cost two decryptions each, and nobody waits for them.
@@ -307,7 +318,7 @@ impl Inner {
 
     /// Brings a message to the request that it answers.
     fn messaged(&self, event: &UnsignedEvent, way: Way) {
-        let (author, made) = (event.pubkey, event.created_at);
+        let author = event.pubkey;
         let Some((about, text)) = manifest::answer::read(event, &self.me()) else { return };
         let is_named = about.is_some();
         let mut open = self.open();
@@ -315,14 +326,20 @@ impl Inner {
             Some(id) => open.get_mut(&id),
             // One that does not say what it answers, nor looks like an answer, is none.
             None if !self.lanes.takes_unnamed(&author) || !manifest::answer::is_likely(text) => None,
-            None => open.values_mut().find(
-                |open| matches!(&open.kind, Waiting::One(exchange) if exchange.may_be_answered(author, way, made)),
-            ),
+            None => open
+                .values_mut()
+                .find(|open| matches!(&open.kind, Waiting::One(exchange) if exchange.may_be_answered(event, way))),
         };
         let Some(Open { kind: Waiting::One(exchange), changed }) = entry else { return };
         if exchange.take_message(author, way, text) {
             changed.notify_one();
-            self.lanes.learn(&author, is_named);
+            if is_named {
+                self.lanes.named(&author);
+            }
+            // One that wants to be paid first will still give the result.
+            if exchange.has_ended() {
+                self.lanes.answered(&author);
+            }
         }
     }
 

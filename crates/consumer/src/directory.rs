@@ -3,10 +3,11 @@
 use crate::catalogue::Item;
 use crate::error::Error;
 use crate::text;
+use nostr::prelude::EventId;
 use rialto_hub::schema::Schema;
 use rialto_wire::service::Service;
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Tools of one provider, in all its manifests.
@@ -19,11 +20,13 @@ struct Schemas {
     output: Option<Arc<Schema>>,
 }
 
-/// What is known about the answers of a tool.
+/// What is known about the answer to a call.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Promise {
     /// Answers are objects that fit this.
     pub(crate) output: Option<Arc<Schema>>,
+    /// Messages that were there before the request: none of them is the answer.
+    pub(crate) before: HashSet<EventId>,
 }
 
 /// The tools.
@@ -86,7 +89,7 @@ impl Directory {
         };
         let value: Value = serde_json::from_slice(arguments).map_err(|error| misfit(error.to_string(), None))?;
         schemas.input.check(&value).map_err(|found| misfit(found.message, Some(found.pointer)))?;
-        Ok(Promise { output: schemas.output.clone() })
+        Ok(Promise { output: schemas.output.clone(), ..Promise::default() })
     }
 }
 

@@ -96,9 +96,13 @@ impl Ongoing {
             request::distinguish(&mut event, &customer.salt());
         }
         let (id, event) = customer.enclose(event, &provider, way)?;
-        let (promise, turn) = message.map_or_else(Default::default, |message| (message.promise, Some(message.turn)));
+        let (promise, mut turn) =
+            message.map_or_else(Default::default, |message| (message.promise, Some(message.turn)));
         // Expected before it is sent, so that no answer can come too early.
         let changed = customer.expect(id, Exchange::new(provider, way, promise, now))?;
+        if let Some(turn) = &mut turn {
+            turn.sent();
+        }
         let publication = customer.pool.publish(&event);
         let undeliverable = Box::pin(customer.clone().undeliverable(publication));
         let began = Instant::now();

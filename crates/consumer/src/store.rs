@@ -26,6 +26,12 @@ pub struct Error {
     words: String,
 }
 
+impl Error {
+    pub(crate) fn new(action: &'static str, path: &Path, words: impl std::fmt::Display) -> Self {
+        Self { action, path: path.to_owned(), words: words.to_string() }
+    }
+}
+
 /// Whether a document has to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Changed {
@@ -49,7 +55,7 @@ impl Document {
     }
 
     fn error(&self, action: &'static str, words: impl std::fmt::Display) -> Error {
-        Error { action, path: self.path.clone(), words: words.to_string() }
+        Error::new(action, &self.path, words)
     }
 
     /// What it holds; the default if it is not there. One that cannot be understood is an error: to begin anew would
