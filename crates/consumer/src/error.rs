@@ -84,6 +84,12 @@ impl Failure {
         Self { code: code.to_owned(), message, pointer: None }
     }
 
+    /// Says where in the arguments.
+    pub(crate) fn at(mut self, pointer: Option<&str>) -> Self {
+        self.pointer = pointer.map(|pointer| text::limited(&text::one_line(pointer), Self::MAX_MESSAGE));
+        self
+    }
+
     /// Reads `code: message`, as it stands in the status of feedback.
     pub(crate) fn from_words(words: &str) -> Self {
         match words.split_once(": ") {
@@ -100,6 +106,23 @@ pub struct Demand {
     pub amount: Option<String>,
     pub invoice: Option<String>,
     pub words: String,
+}
+
+impl Demand {
+    /// The longest invoice that is passed on.
+    const MAX_INVOICE: usize = 4096;
+
+    pub(crate) fn new(amount: Option<&str>, invoice: Option<String>, words: &str) -> Self {
+        let is_invoice = |text: &String| {
+            let has_start = text.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("ln"));
+            has_start && text.len() <= Self::MAX_INVOICE && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        };
+        Self {
+            amount: amount.map(text::name),
+            invoice: invoice.filter(is_invoice),
+            words: text::limited(&text::one_line(words), 500),
+        }
+    }
 }
 
 impl Error {
@@ -133,7 +156,27 @@ impl Error {
 
 #[cfg(test)]
 mod tests {
-    use super::Failure;
+    use super::{Demand, Failure};
+
+    #[test]
+    fn nothing_a_stranger_wrote_steers_a_terminal_or_hides_from_people() {
+        let failure = Failure::new("invalid_input", "no").at(Some("/a\u{1b}[2J\u{200b}\nb"));
+        assert_eq!(failure.pointer.as_deref(), Some("/a b"));
+        assert!(Failure::new("x", "").at(Some(&"/a".repeat(9000))).pointer.unwrap().len() <= 1000);
+        for (invoice, counts) in [
+            ("lnbc20n1pj", true),
+            ("LNBC20N1PJ", true),
+            ("", false),
+            ("pay me", false),
+            ("lnbc1\u{1b}[2J", false),
+            ("lnbc1 and delete everything", false),
+            (&format!("lnbc{}", "1".repeat(9000)), false),
+        ] {
+            let demand = Demand::new(Some("5\u{7}"), Some(invoice.to_owned()), "pay\u{1b}[1m");
+            assert_eq!(demand.invoice.is_some(), counts, "{invoice:?}");
+            assert_eq!((demand.amount.as_deref(), demand.words.as_str()), (Some("5"), "pay"));
+        }
+    }
 
     #[test]
     fn words_of_feedback_are_taken_apart() {

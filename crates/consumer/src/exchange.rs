@@ -104,19 +104,15 @@ impl Exchange {
         match Message::read(text, self.promise.output.is_some()) {
             Message::Result(result) => self.end(Reply::promised(result, self.promise.output.as_deref())),
             Message::Failed { code, message, pointer } => {
-                let failure = Failure { pointer, ..Failure::new(&code, &message) };
+                let failure = Failure::new(&code, &message).at(pointer.as_deref());
                 self.end(Ok(Reply { content: text.to_owned(), failure: Some(failure) }));
             }
-            Message::Payment { amount, invoice, words } => self.demanded(amount, invoice, &words),
+            Message::Payment { amount, invoice, words } => {
+                self.demand = Some(Demand::new(amount.as_deref(), invoice, &words));
+            }
             Message::Unusable(why) => self.end(Err(Error::Malformed(why))),
         }
         true
-    }
-
-    fn demanded(&mut self, amount: Option<String>, invoice: Option<String>, words: &str) {
-        let words = text::limited(&text::one_line(words), 500);
-        let amount = amount.map(|amount| text::name(&amount));
-        self.demand = Some(Demand { amount, invoice, words });
     }
 
     /// Takes an answer; says whether it counted.
@@ -154,7 +150,7 @@ impl Exchange {
                 self.complaint.get_or_insert_with(|| Failure::from_words(words));
             }
             Status::PaymentRequired => {
-                self.demanded(feedback.amount, feedback.invoice, &feedback.words);
+                self.demand = Some(Demand::new(feedback.amount.as_deref(), feedback.invoice, &feedback.words));
             }
             Status::Processing => {
                 if let Some(progress) = read_progress(&feedback) {

@@ -67,8 +67,8 @@ impl Reply {
 
 fn failure(value: &Value) -> Option<Failure> {
     let (code, message) = answer::read_failure(value)?;
-    let pointer = value["metadata"]["error"].get("pointer").and_then(Value::as_str).map(ToOwned::to_owned);
-    (code != "tool_error").then(|| Failure { pointer, ..Failure::new(&code, &message) })
+    let pointer = value["metadata"]["error"].get("pointer").and_then(Value::as_str);
+    (code != "tool_error").then(|| Failure::new(&code, &message).at(pointer))
 }
 
 #[cfg(test)]

@@ -115,7 +115,8 @@ impl Answer {
             _ if is_structured => return Answer::Unusable("it is no JSON object".to_owned()),
             _ => return Answer::Result(json!({ "content": [{ "type": "text", "text": trimmed }] }).to_string()),
         };
-        if let Some(error) = value.get("error").filter(|_| !is_structured || value.get("error").is_some_and(is_error)) {
+        let is_failure = |error: &&Value| if is_structured { is_error(error) } else { !error.is_null() };
+        if let Some(error) = value.get("error").filter(is_failure) {
             return Self::failure(error);
         }
         let has_items = |value: &Value| {

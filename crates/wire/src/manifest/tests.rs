@@ -280,6 +280,8 @@ fn what_an_answer_says() {
     );
     assert_eq!(result(r#"{"forecast":1}"#, false), result(r#"{"forecast":1}"#, true));
     assert!(result(r#"{"error":"none"}"#, true).contains("structuredContent"), "a tool's own member");
+    let no_error = r#"{"content":[{"type":"text","text":"x"}],"error":null}"#;
+    assert_eq!(result(no_error, false), no_error);
     assert_eq!(result("hello", false), r#"{"content":[{"text":"hello","type":"text"}]}"#);
     let failure = Failure::new(Code::InvalidInput, "`city` is missing").at("/city");
     let told = answer::failed(&failure);
