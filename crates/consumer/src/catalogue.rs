@@ -92,7 +92,7 @@ impl Catalogue {
         if remote.way().wire == Wire::Manifest {
             // They are told already.
             let has_manifest = remote.wires().contains(&Wire::Manifest);
-            return if has_manifest { Ok(remote.directory().tools.clone()) } else { Err(Error::NoManifest) };
+            return if has_manifest { Ok(remote.directory().await.tools.clone()) } else { Err(Error::NoManifest) };
         }
         list(remote, Command::ListTools, "tools", "name", PATIENCE).await
     }

@@ -13,6 +13,9 @@ use std::sync::Arc;
 /// Tools of one provider, in all its manifests.
 const MAX_TOOLS: usize = 2000;
 
+/// Bytes of their definitions, usable or not. Whoever wants to can write schemas that take seconds for each megabyte.
+const MAX_BYTES: usize = 2 * 1024 * 1024;
+
 /// What a tool takes, and what it gives.
 #[derive(Debug, Clone)]
 struct Schemas {
@@ -40,13 +43,18 @@ pub(crate) struct Directory {
 
 impl Directory {
     /// Puts together the manifests of one provider, those that count first. Of two tools with one name the first counts.
-    pub(crate) fn new(manifests: &[&Service]) -> Self {
-        let mut directory = Self::default();
+    pub(crate) fn new(manifests: &[Service]) -> Self {
+        let (mut directory, mut bytes) = (Self::default(), 0);
         for manifest in manifests {
             directory.flaws.extend(manifest.flaws.iter().cloned());
             for definition in &manifest.tools {
                 if directory.tools.len() >= MAX_TOOLS {
                     directory.flaws.push(format!("only the first {MAX_TOOLS} tools are used"));
+                    return directory;
+                }
+                bytes += definition.len();
+                if bytes > MAX_BYTES {
+                    directory.flaws.push(format!("only the first {MAX_BYTES} bytes of all tools are read"));
                     return directory;
                 }
                 directory.add(definition);
@@ -95,7 +103,7 @@ impl Directory {
 
 #[cfg(test)]
 mod tests {
-    use super::Directory;
+    use super::{Directory, MAX_BYTES};
     use crate::error::Error;
     use nostr::prelude::{EventId, Keys, Timestamp};
     use rialto_wire::service::{Service, Wire};
@@ -124,7 +132,7 @@ mod tests {
             r#"{"name":"b\u200b","inputSchema":{}}"#,
         ]);
         let second = manifest(&[r#"{"name":"a","inputSchema":{}}"#, r#"{"name":"c","inputSchema":{}}"#]);
-        let directory = Directory::new(&[&first, &second]);
+        let directory = Directory::new(&[first, second]);
         let names: Vec<&str> = directory.tools.iter().map(|tool| tool.name.as_str()).collect();
         assert_eq!(names, ["a", "c"]);
         assert_eq!(directory.flaws.len(), 4, "{:?}", directory.flaws);
@@ -134,5 +142,17 @@ mod tests {
         let Err(Error::Misfit { message, .. }) = directory.admit("a", b"{}") else { panic!() };
         assert!(message.contains("city"), "{message}");
         assert!(matches!(directory.admit("bomb", b"{}"), Err(Error::Misfit { .. })));
+    }
+
+    #[test]
+    fn a_provider_cannot_keep_us_reading() {
+        let tool = |name: &str| {
+            let words = "x".repeat(MAX_BYTES / 3);
+            format!("{{\"name\":\"{name}\",\"description\":\"{words}\",\"inputSchema\":{{}}}}")
+        };
+        let manifests: Vec<Service> = ["a", "b", "c", "d"].iter().map(|name| manifest(&[&tool(name)])).collect();
+        let directory = Directory::new(&manifests);
+        assert_eq!(directory.tools.len(), 2);
+        assert!(directory.flaws.last().unwrap().contains("bytes of all tools"), "{:?}", directory.flaws);
     }
 }

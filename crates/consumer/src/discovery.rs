@@ -34,6 +34,9 @@ const AT_ONCE: usize = 16;
 /// Lists of tools that others have asked for: the latest are enough.
 const MAX_OVERHEARD: usize = 200;
 
+/// Tools of one provider that are looked at; a key can describe any number, in any number of manifests.
+const MAX_TOOLS: usize = 2000;
+
 /// Names and descriptions of tools.
 type Tools = Vec<(String, String)>;
 
@@ -237,7 +240,8 @@ impl Finding {
         self.sealed |= service.sealed;
         if service.wire == Wire::Manifest || is_new {
             let known: HashSet<String> = self.tools.iter().map(|(name, _)| name.clone()).collect();
-            self.tools.extend(described(service).filter(|(name, _)| !known.contains(name)));
+            let room = MAX_TOOLS.saturating_sub(self.tools.len());
+            self.tools.extend(described(service).filter(|(name, _)| !known.contains(name)).take(room));
         }
     }
 }
@@ -343,8 +347,28 @@ async fn ask(customer: &Customer, provider: PublicKey) -> Option<(Vec<(String, S
 
 #[cfg(test)]
 mod tests {
-    use super::{Finding, rank, unannounced};
-    use nostr::prelude::{Keys, Timestamp};
+    use super::{Finding, MAX_TOOLS, merged, rank, unannounced};
+    use nostr::prelude::{EventId, Keys, Timestamp};
+    use rialto_wire::service::{Service, Wire};
+
+    #[test]
+    fn one_key_with_many_manifests_is_one_finding_of_bounded_length() {
+        let provider = Keys::generate().public_key();
+        let manifest = |number: usize| Service {
+            wire: Wire::Manifest,
+            provider,
+            id: format!("s{number}"),
+            name: "flood".into(),
+            about: String::new(),
+            tools: (0..1000).map(|tool| format!("{{\"name\":\"t{number}_{tool}\"}}")).collect(),
+            sealed: false,
+            flaws: Vec::new(),
+            announced: Timestamp::from(1),
+            event: EventId::from_byte_array([0; 32]),
+        };
+        let found = merged((0..4).map(manifest).collect(), Vec::new(), Vec::new(), Timestamp::from(2));
+        assert_eq!(found.iter().map(|finding| finding.tools.len()).collect::<Vec<_>>(), [MAX_TOOLS]);
+    }
 
     #[test]
     fn all_words_must_fit_and_names_count_most() {

@@ -15,6 +15,7 @@ use rialto_wire::request::Command;
 use rialto_wire::service::{self, Service, Way, Wire};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::OnceCell;
 
 /// How long relays have to bring an announcement.
 const ANNOUNCEMENT_PATIENCE: Duration = Duration::from_secs(3);
@@ -58,7 +59,7 @@ pub struct Remote {
 struct Known {
     services: Vec<Service>,
     /// The tools of the manifests, once somebody wants to know.
-    directory: Option<Arc<Directory>>,
+    directory: Arc<OnceCell<Arc<Directory>>>,
 }
 
 impl Known {
@@ -154,7 +155,7 @@ impl Remote {
             None if known.services.len() >= MAX_SERVICES => return false,
             None => known.services.push(service),
         }
-        known.directory = None;
+        known.directory = Arc::default();
         true
     }
 
@@ -173,19 +174,26 @@ impl Remote {
     }
 
     /// The tools of its manifests.
-    pub(crate) fn directory(&self) -> Arc<Directory> {
-        let mut known = self.known();
-        if let Some(directory) = &known.directory {
-            return directory.clone();
-        }
-        let directory = Arc::new(Directory::new(&known.of(Wire::Manifest)));
-        known.directory = Some(directory.clone());
-        directory
+    pub(crate) async fn directory(&self) -> Arc<Directory> {
+        let (directory, manifests) = {
+            let known = self.known();
+            if let Some(directory) = known.directory.get() {
+                return directory.clone();
+            }
+            let manifests: Vec<Service> = known.of(Wire::Manifest).into_iter().cloned().collect();
+            (known.directory.clone(), manifests)
+        };
+        // Its schemas may take seconds to compile, and calls to other services go on meanwhile.
+        let read = async move {
+            let directory = tokio::task::spawn_blocking(move || Directory::new(&manifests)).await;
+            Arc::new(directory.unwrap_or_default())
+        };
+        directory.get_or_init(|| read).await.clone()
     }
 
     /// What in its manifests cannot be used, fit to be shown.
-    pub fn flaws(&self) -> Vec<String> {
-        let directory = self.directory();
+    pub async fn flaws(&self) -> Vec<String> {
+        let directory = self.directory().await;
         let shown = |flaw: &String| text::limited(&text::one_line(flaw), 300);
         directory.flaws.iter().take(MAX_FLAWS).map(shown).collect()
     }
@@ -229,7 +237,7 @@ impl Remote {
         if way.wire == Wire::Dvmcp {
             return self.customer.begin(Order { provider, command, content: call.write(), way, patience });
         }
-        let mut promise = self.directory().admit(call.name, call.arguments)?;
+        let mut promise = self.directory().await.admit(call.name, call.arguments)?;
         let turn = self.customer.0.lanes.enter(provider, patience.silence).await?;
         if way == Way::MESSAGE && self.customer.0.lanes.takes_unnamed(&provider) {
             promise.before = self.customer.0.messages_before(provider).await;

@@ -83,10 +83,11 @@ pub fn read(event: &Event) -> Option<Service> {
     announcement::read(event).or_else(|| description::read(event))
 }
 
-/// Descriptions of all services. Those of others may lack the tag by which ours are found.
+/// Descriptions of all services. Manifests of others may lack the tag by which ours are found, but no number of events that
+/// are something else may crowd out those that have it.
 pub fn all() -> [Filter; 2] {
     [
-        Filter::new().kind(dvmcp::ANNOUNCEMENT).hashtag(TOPIC),
+        Filter::new().kinds([dvmcp::ANNOUNCEMENT, manifest::MANIFEST]).hashtag(TOPIC),
         Filter::new().kind(manifest::MANIFEST).limit(MAX_MANIFESTS),
     ]
 }
@@ -128,4 +129,17 @@ pub fn withdrawal(described: &Event, now: Timestamp) -> UnsignedEvent {
     let id = crate::tags::value(&described.tags, "d").unwrap_or_default();
     let tags = [Tag::event(described.id), tag("a", [&format!("{kind}:{}:{id}", me.to_hex())]), tag("k", [&kind])];
     UnsignedEvent::new(me, now, Kind::EventDeletion, tags, "the service has stopped")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::all;
+    use crate::manifest::MANIFEST;
+
+    #[test]
+    fn what_else_has_the_kind_of_manifests_does_not_crowd_them_out() {
+        let filters = all();
+        let mut unlimited = filters.iter().filter(|filter| filter.limit.is_none());
+        assert!(unlimited.any(|filter| filter.kinds.iter().flatten().any(|kind| *kind == MANIFEST)), "{filters:?}");
+    }
 }

@@ -59,9 +59,10 @@ async fn show(buyer: &Buyer, wanted: &Wanted, arguments: &Arguments, talk: &Talk
     let catalogue = Catalogue::fetch(&remote).await.map_err(|error| failure(&error))?;
     let mut book = buyer.pins.read().map_err(|error| store_failure(&error))?;
     let pinned = book.services.remove(&remote.provider.to_hex()).unwrap_or_default();
+    let flaws = remote.flaws().await;
     match talk.format {
-        Format::Json => output::json(&described(&remote, &catalogue, &pinned)),
-        Format::Text => output::text(&page(&remote, &catalogue, &pinned)),
+        Format::Json => output::json(&described(&remote, &catalogue, &flaws, &pinned)),
+        Format::Text => output::text(&page(&remote, &catalogue, &flaws, &pinned)),
     }
 }
 
@@ -79,7 +80,7 @@ fn pin_state(tool: &Item, pinned: &Pinned) -> &'static str {
     }
 }
 
-fn page(remote: &Remote, catalogue: &Catalogue, pinned: &Pinned) -> String {
+fn page(remote: &Remote, catalogue: &Catalogue, flaws: &[String], pinned: &Pinned) -> String {
     let service = remote.service();
     let about = service.as_ref().map(|service| text::limited(&text::visible(&service.about), 2000)).unwrap_or_default();
     let announced =
@@ -114,7 +115,6 @@ fn page(remote: &Remote, catalogue: &Catalogue, pinned: &Pinned) -> String {
             out.extend(items.iter().map(|item| format!("  {}  {}\n", text::name(&item.name), first_line(item))));
         }
     }
-    let flaws = remote.flaws();
     if !flaws.is_empty() {
         out.push_str(&format!("\nNot usable ({})\n", flaws.len()));
         out.extend(flaws.iter().map(|flaw| format!("  {flaw}\n")));
@@ -164,7 +164,7 @@ fn usage(remote: &Remote, catalogue: &Catalogue) -> String {
     format!("\nCall it\n{}\nUse it in an MCP host\n  rialto connect HOST {link}\n", call.unwrap_or_default())
 }
 
-fn described(remote: &Remote, catalogue: &Catalogue, pinned: &Pinned) -> Value {
+fn described(remote: &Remote, catalogue: &Catalogue, flaws: &[String], pinned: &Pinned) -> Value {
     let service = remote.service();
     let definitions = |items: &[Item]| -> Vec<Value> { items.iter().map(|item| item.original.clone()).collect() };
     let tools: Vec<Value> = catalogue
@@ -182,7 +182,7 @@ fn described(remote: &Remote, catalogue: &Catalogue, pinned: &Pinned) -> Value {
         "wires": wires(remote),
         "way": remote.way().name(),
         "sealed": remote.way().sealed,
-        "not_usable": remote.flaws(),
+        "not_usable": flaws,
         "price": "free",
         "relays": relays,
         "tools": tools,
