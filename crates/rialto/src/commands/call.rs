@@ -15,6 +15,7 @@ use rialto_consumer::text;
 use rialto_mcp::pending::Patience;
 use rialto_wire::dvmcp::answer;
 use rialto_wire::dvmcp::content::Execute;
+use rialto_wire::service::Wire;
 use serde_json::Value;
 
 use crate::arguments;
@@ -101,7 +102,12 @@ async fn call(buyer: &Buyer, wanted: &Wanted, arguments: &Arguments, talk: &Talk
         reply = follow(ongoing, talk) => reply.map_err(|error| call_failure(&error))?,
         interrupted = tokio::signal::ctrl_c() => {
             interrupted.map_err(|error| Failure::unexpected("cannot listen for signals").because(&error))?;
-            return Err(Failure::unexpected("interrupted; the service was told to stop").code("interrupted"));
+            let words = match remote.way().wire {
+                Wire::Dvmcp => "interrupted; the service was told to stop",
+                // There is no word for it.
+                Wire::Manifest => "interrupted; the service may still carry out the call",
+            };
+            return Err(Failure::unexpected(words).code("interrupted"));
         }
     };
     print(&reply, &tool.name, talk)
