@@ -1,10 +1,10 @@
 //! `rialto show`: everything about one service, and how to use it.
 
 use clap::Args;
-use nostr::prelude::Timestamp;
+use nostr::prelude::{PublicKey, Timestamp};
 use rialto_consumer::bridge::seen;
 use rialto_consumer::catalogue::{Catalogue, Item};
-use rialto_consumer::pins::{Pin, Service as Pinned};
+use rialto_consumer::pins::Service as Pinned;
 use rialto_consumer::remote::Remote;
 use rialto_consumer::text;
 use rialto_wire::service::Wire;
@@ -67,15 +67,10 @@ async fn show(buyer: &Buyer, wanted: &Wanted, arguments: &Arguments, talk: &Talk
 }
 
 /// Whether a tool is the one that was used before.
-fn pin_state(tool: &Item, pinned: &Pinned) -> &'static str {
-    let is_same = |pin: &Pin| {
-        pin.definition
-            .as_object()
-            .is_some_and(|members| members.iter().all(|(key, value)| tool.original.get(key) == Some(value)))
-    };
+fn pin_state(provider: &PublicKey, tool: &Item, pinned: &Pinned) -> &'static str {
     match pinned.tools.get(&tool.name) {
         None => "not used yet",
-        Some(pin) if is_same(pin) => "as first used",
+        Some(pin) if pin.is_of(provider, tool) => "as first used",
         Some(_) => "changed",
     }
 }
@@ -103,7 +98,7 @@ fn page(remote: &Remote, catalogue: &Catalogue, flaws: &[String], pinned: &Pinne
     ]));
     out.push_str(&format!("\nTools ({})\n", catalogue.tools.len()));
     for tool in &catalogue.tools {
-        out.push_str(&tool_lines(tool, pinned));
+        out.push_str(&tool_lines(&remote.provider, tool, pinned));
     }
     for (title, items) in [
         ("Resources", &catalogue.resources),
@@ -131,8 +126,8 @@ fn first_line(item: &Item) -> String {
     text::limited(&text::one_line(item.description()), 200)
 }
 
-fn tool_lines(tool: &Item, pinned: &Pinned) -> String {
-    let mut out = format!("  {}  ({})\n", tool.name, pin_state(tool, pinned));
+fn tool_lines(provider: &PublicKey, tool: &Item, pinned: &Pinned) -> String {
+    let mut out = format!("  {}  ({})\n", tool.name, pin_state(provider, tool, pinned));
     let description = text::limited(&text::visible(tool.description()), 1000);
     for line in description.lines().filter(|line| !line.trim().is_empty()) {
         out.push_str(&format!("      {line}\n"));
@@ -170,7 +165,7 @@ fn described(remote: &Remote, catalogue: &Catalogue, flaws: &[String], pinned: &
     let tools: Vec<Value> = catalogue
         .tools
         .iter()
-        .map(|tool| json!({ "definition": tool.original, "pin": pin_state(tool, pinned) }))
+        .map(|tool| json!({ "definition": tool.original, "pin": pin_state(&remote.provider, tool, pinned) }))
         .collect();
     let relays: Vec<String> = remote.customer().relays().iter().map(|status| status.url.to_string()).collect();
     json!({

@@ -102,7 +102,8 @@ fn written(tool: &[u8]) -> String {
             "output_schema" => CONTENT_SCHEMA.as_bytes(),
             _ => b"\"\"",
         };
-        json::push_member(&mut members, here.as_bytes(), json::get(tool, there).unwrap_or(missing));
+        let given = json::get(tool, there).filter(|value| *value != b"null");
+        json::push_member(&mut members, here.as_bytes(), given.unwrap_or(missing));
     }
     let rest = json::without_members(tool, &NAMES.map(|(here, _)| here));
     let rest = json::without_members(&rest, &NAMES.map(|(_, there)| there));

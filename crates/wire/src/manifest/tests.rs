@@ -49,7 +49,7 @@ fn offer<'a>(tools: &'a [Vec<u8>], relays: &'a [String]) -> Offer<'a> {
 
 #[test]
 fn a_manifest_has_the_required_fields_and_comes_back_as_it_was() {
-    let plain = br#"{"name":"plain","inputSchema":{"type":"object"}}"#.to_vec();
+    let plain = br#"{"name":"plain","description":null,"inputSchema":{"type":"object"},"outputSchema":null}"#.to_vec();
     let (tools, relays) = ([weather(), plain], ["wss://a".to_owned()]);
     let (events, left_out) = offer(&tools, &relays).write(MAX_WRITTEN, key(), NOW);
     assert!(left_out.is_empty());
