@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should panic")]
 
+#[path = "provider/announced.rs"]
+mod announced;
 #[path = "provider/crash.rs"]
 mod crash;
 #[path = "provider/hostile.rs"]

@@ -2,11 +2,12 @@
 
 use super::{Cause, Provider};
 use crate::catalogue::Catalogue;
-use crate::event::Event as Told;
+use crate::event::{Event as Told, Observer};
 use crate::plan::Ending;
-use nostr::prelude::{Event, Timestamp, UnsignedEvent};
+use nostr::prelude::{Event, Keys, Timestamp, UnsignedEvent};
 use rialto_mcp::server::Service;
-use rialto_relay::publication::Publication;
+use rialto_relay::pool::Pool;
+use rialto_relay::publication::{Publication, Report};
 use rialto_relay::sign::sign;
 use rialto_relay::verdict::Verdict;
 use rialto_relay::work;
@@ -33,6 +34,8 @@ const RELOAD_PAUSE: Duration = Duration::from_secs(1);
 pub(super) struct Announced {
     /// The descriptions of the service and the lists of relays, and how they were taken.
     events: Vec<(Event, Arc<Publication>)>,
+    /// Descriptions that an earlier process has left on the relays.
+    before: Vec<Event>,
     /// It is time to say it again, changed or not.
     pub(super) is_due: bool,
     /// Relays that have been subscribed to before.
@@ -40,13 +43,31 @@ pub(super) struct Announced {
     /// When something was said last, also by an earlier process: what comes next must be later to count.
     last: u64,
     file: PathBuf,
+    /// Where the descriptions are kept, for whoever comes after a process that could not withdraw them.
+    described: PathBuf,
 }
 
 impl Announced {
     pub(super) fn load(directory: &Path) -> Self {
         let file = directory.join("announced");
         let last = fs::read_to_string(&file).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
-        Self { events: Vec::new(), is_due: false, relays: HashSet::new(), last, file }
+        let described = directory.join("described.json");
+        let before = fs::read(&described).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+        Self { events: Vec::new(), before, is_due: false, relays: HashSet::new(), last, file, described }
+    }
+
+    /// Descriptions that were there before these; from now on, these are.
+    fn replace(&mut self, events: Vec<(Event, Arc<Publication>)>) -> Vec<Event> {
+        let is_replaced = |old: &Event| events.iter().any(|(new, _)| new.kind == old.kind && d(new) == d(old));
+        let said = std::mem::take(&mut self.events).into_iter().map(|(event, _)| event);
+        let mut gone: Vec<Event> = said.chain(std::mem::take(&mut self.before)).collect();
+        gone.retain(|old| service::is_description(old.kind) && !is_replaced(old));
+        let described: Vec<&Event> =
+            events.iter().map(|(event, _)| event).filter(|event| service::is_description(event.kind)).collect();
+        // Losing it costs at most a description that nobody withdraws.
+        let _ = serde_json::to_vec(&described).map(|text| fs::write(&self.described, text));
+        self.events = events;
+        gone
     }
 
     /// The time to write on what is said next.
@@ -105,11 +126,11 @@ impl<S: Service> Provider<S> {
         let before = std::mem::replace(&mut self.catalogue, catalogue);
         self.catalogue.remember(&before);
         for tool in self.announce() {
-            self.observer.warn(format!("tool `{tool}` is too long for a manifest; it is found only over DVMCP"));
+            self.observer.warn(format!("tool `{tool}` is too long for a manifest, and is left out"));
         }
     }
 
-    /// What is to be said, but for the lists of relays; and the tools that fit nowhere.
+    /// What is to be said; and the tools that fit nowhere.
     fn descriptions(&self, now: Timestamp) -> (Vec<UnsignedEvent>, Vec<String>) {
         let (plan, catalogue, me) = (&self.plan, &self.catalogue, self.plan.keys.public_key());
         let (id, name, about) = (plan.id.as_str(), plan.name.as_str(), plan.about.as_str());
@@ -125,49 +146,41 @@ impl<S: Service> Provider<S> {
             let limit = self.content_limit(false).min(manifest::description::MAX_WRITTEN);
             let (manifests, others) = offer.write(limit, me, now);
             events.extend(manifests);
+            events.push(service::inbox_list(relays, me, now));
             left_out = others;
         }
+        events.push(service::relay_list(relays, me, now));
         (events, left_out)
     }
 
     /// Says what is offered; gives the names of the tools that do not fit.
     fn announce(&mut self) -> Vec<String> {
         self.announced.is_due = false;
-        if self.plan.access.is_private() {
+        let is_private = self.plan.access.is_private();
+        // What was announced before it was private is taken back.
+        if is_private && self.announced.before.is_empty() {
             return Vec::new();
         }
         let now = self.now();
         let now = self.announced.next(now);
-        let (mut events, left_out) = self.descriptions(now);
-        let keys = &self.plan.keys;
-        let me = keys.public_key();
-        events.push(service::relay_list(&self.plan.relays, me, now));
-        if self.plan.wires.contains(&Wire::Manifest) {
-            events.push(service::inbox_list(&self.plan.relays, me, now));
-        }
-        let events: Vec<Event> = events.into_iter().map(|event| sign(keys, event)).collect();
-        let is_replaced = |old: &Event| events.iter().any(|new| new.kind == old.kind && d(new) == d(old));
-        let mut gone = std::mem::take(&mut self.announced.events);
-        gone.retain(|(old, _)| service::is_description(old.kind) && !is_replaced(old));
-        for (old, _) in &gone {
-            self.pool.publish(&sign(keys, service::withdrawal(old, now)));
-        }
-        let published: Vec<_> = events.iter().map(|event| self.pool.publish(event)).collect();
-        self.announced.events = events.iter().cloned().zip(published.iter().cloned()).collect();
+        let (events, left_out) = if is_private { Default::default() } else { self.descriptions(now) };
+        let events = events.into_iter().map(|event| sign(&self.plan.keys, event));
+        let events: Vec<_> = events.map(|event| (event.clone(), self.pool.publish(&event))).collect();
         let (observer, pool, keys) = (self.observer.clone(), self.pool.clone(), self.plan.keys.clone());
-        tokio::spawn(async move {
-            let Some(first) = published.first() else { return };
-            let report = first.settled().await;
-            if let Some(bits) = work::demanded(&report) {
-                for event in &events {
-                    if let Some(event) = work::done(&keys, event, bits).await {
-                        pool.publish(&event);
-                    }
-                }
-            }
-            observer.tell(Told::Announced { accepted: report.accepted, relays: report.verdicts.len() + report.open });
-        });
+        tokio::spawn(spread(keys, pool, observer, events.clone()));
+        for old in self.announced.replace(events) {
+            self.take_back(&old, now);
+        }
         left_out
+    }
+
+    /// Takes back a description that has no successor.
+    fn take_back(&self, old: &Event, now: Timestamp) {
+        let keys = &self.plan.keys;
+        if let Some(emptied) = manifest::description::emptied(old, now) {
+            self.pool.publish(&sign(keys, emptied));
+        }
+        self.pool.publish(&sign(keys, service::withdrawal(old, now)));
     }
 
     /// A relay that we are connected to again may have lost what it was told; one that was away for long was never told.
@@ -198,6 +211,26 @@ impl<S: Service> Provider<S> {
         for (event, _) in events.iter().filter(|(event, _)| service::is_description(event.kind)) {
             self.pool.publish(&sign(&self.plan.keys, service::withdrawal(event, at)));
         }
+    }
+}
+
+/// Waits until relays have taken what was said, works for those that want it, and tells how it went: a service is announced
+/// where all its descriptions are.
+async fn spread(keys: Keys, pool: Pool, observer: Observer, events: Vec<(Event, Arc<Publication>)>) {
+    let mut least: Option<Report> = None;
+    for (event, published) in &events {
+        let report = published.settled().await;
+        if let Some(bits) = work::demanded(&report)
+            && let Some(event) = work::done(&keys, event, bits).await
+        {
+            pool.publish(&event);
+        }
+        if service::is_description(event.kind) && least.as_ref().is_none_or(|least| report.accepted < least.accepted) {
+            least = Some(report);
+        }
+    }
+    if let Some(Report { accepted, verdicts, open }) = least {
+        observer.tell(Told::Announced { accepted, relays: verdicts.len() + open });
     }
 }
 

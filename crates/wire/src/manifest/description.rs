@@ -85,6 +85,13 @@ impl Offer<'_> {
     }
 }
 
+/// A manifest without tools in the place of one: who listens hears of manifests, not of withdrawals.
+pub fn emptied(manifest: &Event, now: Timestamp) -> Option<UnsignedEvent> {
+    let service = read(manifest)?;
+    let offer = Offer { id: &service.id, name: &service.name, about: &service.about, tools: &[], relays: &[] };
+    Some(offer.event(0, &[], manifest.pubkey, now))
+}
+
 /// How the parts of a definition are called here, and there.
 const NAMES: [(&str, &str); 4] = [
     ("tool_name", "name"),
