@@ -167,7 +167,7 @@ impl Pin {
 
 /// The part of a definition that is pinned. What says nothing is left out, because one wire writes it and another does not.
 fn pinned(definition: &Value) -> Value {
-    let says_something = |key: &str, value: &Value| !value.is_null() && !(key == "description" && *value == "");
+    let says_something = |key: &str, value: &Value| !value.is_null() && (key != "description" || *value != "");
     let member = |key: &str| {
         let value = definition.get(key).filter(|value| says_something(key, value))?;
         Some((key.to_owned(), value.clone()))

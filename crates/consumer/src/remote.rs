@@ -130,7 +130,9 @@ impl Remote {
         while let Ok(Some(event)) = tokio::time::timeout(patience, query.next()).await {
             if let Some(service) = self.customer.announcements().take(&event, self.customer.0.clock.now()) {
                 self.take(service);
-                patience = OTHERS;
+                // The next description may tell of a way that is more private.
+                let is_enough = self.terms.plain || self.way().sealed;
+                patience = if is_enough { OTHERS } else { ANNOUNCEMENT_PATIENCE };
             }
         }
         Ok(self.customer.announcements().save()?)

@@ -1,10 +1,10 @@
-//! Calls by direct message, over a real relay, to providers whose answers do not say what they answer.
+//! Calls by direct message, over a real relay: which way they go, and which answers are theirs if none says so.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
 mod support;
 
-use nostr::prelude::{Event, Filter, Keys, Kind, Tag, Timestamp, UnsignedEvent};
+use nostr::prelude::{Event, Filter, Keys, Kind, RelayUrl, Tag, Timestamp, UnsignedEvent};
 use rialto_consumer::announcements::Announcements;
 use rialto_consumer::customer::Customer;
 use rialto_consumer::error::Error;
@@ -21,8 +21,12 @@ use rialto_wire::manifest::description::{MAX_WRITTEN, Offer};
 use rialto_wire::service::Way;
 use std::path::Path;
 use std::time::Duration;
-use support::{SOON, relay, soon, tool, url};
+use support::{Provider, SOON, open, relay, soon, tool, url};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
+
+const TOOL: &[u8] = br#"{"name":"echo","inputSchema":{"type":"object"}}"#;
 
 /// A provider that reads messages of kind 4.
 struct Shop {
@@ -39,8 +43,7 @@ impl Shop {
         let (pool, arrivals) = Pool::start(&[url(relay)], vec![watch], pool::Options::default());
         assert!(pool.wait(SOON, |all| all.iter().all(|one| one.state == State::Subscribed)).await);
         let shop = Self { keys, pool, arrivals };
-        let tools = [tool("echo", "says it again").to_string().into_bytes()];
-        let offer = Offer { id: "shop", name: "shop", about: "", tools: &tools, relays: &[] };
+        let offer = Offer { id: "shop", name: "shop", about: "", tools: &[TOOL.to_vec()], relays: &[] };
         let (manifests, _) = offer.write(MAX_WRITTEN, shop.keys.public_key(), Timestamp::now());
         for mut manifest in manifests {
             manifest.tags.retain(|tag| tag.kind() != "encryption");
@@ -121,4 +124,45 @@ async fn what_comes_after_a_demand_for_payment_is_not_taken_for_the_next_answer(
         let next = echo(remote).await;
         assert!(matches!(next, Err(Error::Unclear(_))), "{next:?}");
     }
+}
+
+/// A relay that says everything late.
+async fn slow(relay: &Relay) -> RelayUrl {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("ws://{}", listener.local_addr().unwrap());
+    let to = relay.url().trim_start_matches("ws://").to_owned();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let server = TcpStream::connect(&to).await.unwrap();
+            let ((mut hears, mut says), (mut answers, mut asks)) = (client.into_split(), server.into_split());
+            tokio::spawn(async move { tokio::io::copy(&mut hears, &mut asks).await });
+            tokio::spawn(async move {
+                let mut text = vec![0; 100_000];
+                while let Ok(length @ 1..) = answers.read(&mut text).await {
+                    tokio::time::sleep(Duration::from_millis(600)).await;
+                    says.write_all(&text[..length]).await.unwrap();
+                }
+            });
+        }
+    });
+    RelayUrl::parse(&url).unwrap()
+}
+
+#[tokio::test]
+async fn a_relay_that_is_slow_does_not_make_a_call_less_private() {
+    let (fast, late) = (relay().await, relay().await);
+    let provider = Provider::start(&fast, vec![tool("echo", "says it again")]).await;
+    provider.announce("test", false, Timestamp::now().as_secs()).await;
+    let (manifests, _) = Offer { id: "test", name: "test", about: "", tools: &[TOOL.to_vec()], relays: &[] }.write(
+        MAX_WRITTEN,
+        provider.key(),
+        Timestamp::now(),
+    );
+    let (pool, _arrivals) = Pool::start(&[url(&late)], Vec::new(), pool::Options::default());
+    let manifest = sign(&provider.keys, manifests[0].clone());
+    assert_eq!(soon(pool.publish(&manifest).finished()).await.accepted, 1);
+    let relays = [url(&fast), slow(&late).await];
+    let customer = Customer::start(Keys::generate(), &relays, Announcements::in_memory());
+    let remote = open(&customer, &provider, Terms::PRIVATE).await;
+    assert_eq!(remote.way(), Way::SEALED_MESSAGE, "what is in public otherwise");
 }
