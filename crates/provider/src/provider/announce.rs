@@ -1,5 +1,6 @@
 //! Keeps the announcement true: on all relays, whenever the offer changes, until the end.
 
+use super::deliver::said;
 use super::{Cause, Provider};
 use crate::catalogue::Catalogue;
 use crate::event::{Event as Told, Observer};
@@ -7,7 +8,7 @@ use crate::plan::Ending;
 use nostr::prelude::{Event, Keys, Timestamp, UnsignedEvent};
 use rialto_mcp::server::Service;
 use rialto_relay::pool::Pool;
-use rialto_relay::publication::{Publication, Report};
+use rialto_relay::publication::Publication;
 use rialto_relay::sign::sign;
 use rialto_relay::verdict::Verdict;
 use rialto_relay::work;
@@ -214,23 +215,27 @@ impl<S: Service> Provider<S> {
     }
 }
 
-/// Waits until relays have taken what was said, works for those that want it, and tells how it went: a service is announced
-/// where all its descriptions are.
+/// Waits until relays have taken what was said, works for those that want it, and tells how it went.
 async fn spread(keys: Keys, pool: Pool, observer: Observer, events: Vec<(Event, Arc<Publication>)>) {
-    let mut least: Option<Report> = None;
+    let mut is_first = true;
     for (event, published) in &events {
         let report = published.settled().await;
-        if let Some(bits) = work::demanded(&report)
-            && let Some(event) = work::done(&keys, event, bits).await
-        {
-            pool.publish(&event);
+        if std::mem::take(&mut is_first) {
+            let (accepted, relays) = (report.accepted, report.verdicts.len() + report.open);
+            observer.tell(Told::Announced { accepted, relays });
         }
-        if service::is_description(event.kind) && least.as_ref().is_none_or(|least| report.accepted < least.accepted) {
-            least = Some(report);
+        let worked = match work::demanded(&report) {
+            Some(bits) => work::done(&keys, event, bits).await,
+            None => None,
+        };
+        match worked {
+            Some(event) => drop(pool.publish(&event)),
+            None if report.accepted == 0 && service::is_description(event.kind) => {
+                let (id, kind) = (d(event).unwrap_or_default(), event.kind);
+                observer.warn(format!("no relay took the description `{id}` (kind {kind}): {}", said(&report)));
+            }
+            None => {}
         }
-    }
-    if let Some(Report { accepted, verdicts, open }) = least {
-        observer.tell(Told::Announced { accepted, relays: verdicts.len() + open });
     }
 }
 

@@ -4,6 +4,7 @@ use super::{Cause, Provider, Ticket};
 use crate::event::Event as Told;
 use nostr::prelude::{Event, EventId, UnsignedEvent};
 use rialto_mcp::server::Service;
+use rialto_relay::publication::Report;
 use rialto_relay::seal;
 use rialto_relay::sign::sign;
 use rialto_relay::verdict::Verdict;
@@ -12,6 +13,7 @@ use rialto_wire::dvmcp::answer::Writer;
 use rialto_wire::failure::Failure;
 use rialto_wire::service::{Way, Wire};
 use rialto_wire::{manifest, size};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// No event is longer, whatever relays say: most take 64 KiB.
@@ -126,9 +128,7 @@ impl<S: Service> Provider<S> {
                 }
                 let _ = causes.send(Cause::Worked { id, answers: worked });
             } else {
-                let said = |(relay, verdict): &(std::sync::Arc<str>, Verdict)| format!("{relay}: {verdict:?}");
-                let said: Vec<String> = report.verdicts.iter().map(said).collect();
-                observer.warn(format!("no relay took the answer to {}: {}", id.to_hex(), said.join("; ")));
+                observer.warn(format!("no relay took the answer to {}: {}", id.to_hex(), said(&report)));
             }
         });
     }
@@ -151,4 +151,10 @@ impl<S: Service> Provider<S> {
         let (customer, what, took) = (address.customer, what.clone(), came.elapsed());
         self.observer.tell(Told::Answered { customer, what, took, code, way: *way });
     }
+}
+
+/// What each relay said, for the operator.
+pub(super) fn said(report: &Report) -> String {
+    let said = |(relay, verdict): &(Arc<str>, Verdict)| format!("{relay}: {verdict:?}");
+    report.verdicts.iter().map(said).collect::<Vec<_>>().join("; ")
 }
