@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::weather;
+
 /// The first argument that selects this role; the directory follows.
 pub(crate) const ACTOR: &str = "actor";
 /// In this file is one line for each execution: the tool, and the argument `tag` if there is one.
@@ -37,6 +39,10 @@ struct Actor {
     directory: PathBuf,
     /// How many further tools it has, and how long their descriptions are.
     many: (usize, usize),
+    /// Whether it knows the weather.
+    weather: bool,
+    /// How long the description of one tool more is.
+    giant: Option<usize>,
     /// Ids of calls that were cancelled.
     cancelled: Mutex<Vec<Value>>,
     /// Answers to questions of ours.
@@ -56,7 +62,9 @@ fn play(directory: &Path, options: &[String]) -> ! {
     };
     let many = (option("many").unwrap_or(0), option("words").unwrap_or(20));
     let (cancelled, answered) = (Mutex::default(), Mutex::default());
-    let actor = Arc::new(Actor { directory: directory.to_owned(), many, cancelled, answered });
+    let weather = options.iter().any(|option| option == weather::WEATHER);
+    let (directory, giant) = (directory.to_owned(), option("giant"));
+    let actor = Arc::new(Actor { directory, many, weather, giant, cancelled, answered });
     for line in BufReader::new(std::io::stdin()).lines().map_while(Result::ok) {
         let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
         if message.get("method").is_none() {
@@ -163,6 +171,12 @@ impl Actor {
                 "additionalProperties": false
             } }),
         ];
+        if self.weather {
+            tools.push(weather::definition());
+        }
+        if let Some(length) = self.giant {
+            tools.push(tool("giant", &"x".repeat(length), json!({})));
+        }
         if let Ok(name) = fs::read_to_string(self.directory.join("grown")) {
             tools.push(tool(&name, "Grown at run time", json!({})));
         }
@@ -197,6 +211,7 @@ impl Actor {
             }
             "gate" => return self.gate(id, &effect, arguments["name"].as_str().unwrap_or_default()).map(Ok),
             "crash" => exit(3),
+            "get_forecast" => weather::answer(arguments).unwrap_or_else(|| exit(3)),
             "hang" => return None,
             "large" => text(&"x".repeat(usize::try_from(number("size")).unwrap())),
             "steps" => {

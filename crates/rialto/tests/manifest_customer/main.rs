@@ -1,0 +1,16 @@
+//! Manifests and direct messages, the buying side: what `rialto find`, `show`, `call` and `use` make of a provider that
+//! the test plays.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is its own runner")]
+
+#[path = "../nostr/mod.rs"]
+mod nostr_side;
+#[path = "../stage/mod.rs"]
+mod stage;
+
+fn main() {
+    nostr_side::actor::play_if_asked();
+    let together: [&[stage::runner::Case]; 0] = [];
+    stage::runner::main(&together, &[]);
+}

@@ -1,0 +1,307 @@
+//! Kind 30200, tag by tag and member by member: how a service is described, kept up to date and withdrawn.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::nostr_side::PATIENCE;
+use crate::nostr_side::desk::{Desk, MANIFEST, UNLIMITED, content_schema, tool_of};
+use crate::nostr_side::event::Event;
+use crate::nostr_side::fake_relay::FakeRelay;
+use crate::nostr_side::log::until;
+use crate::nostr_side::messenger::{Messenger, Way};
+use crate::nostr_side::weather;
+use crate::nostr_side::world::World;
+use crate::stage::runner::{Case, case};
+
+pub(crate) const CASES: &[Case] = &[
+    case!(a_manifest_has_every_tag_and_member_of_the_contract),
+    case!(tools_stand_in_the_manifest_as_the_server_gave_them),
+    case!(a_service_without_words_still_has_a_description),
+    case!(a_manifest_follows_the_tools_at_run_time),
+    case!(a_relay_that_lost_the_manifest_gets_it_again),
+    case!(a_manifest_is_published_once_at_the_start),
+    case!(the_name_stays_over_a_restart_and_the_time_never_goes_back),
+    case!(a_clean_stop_withdraws_every_addressable_event),
+    case!(a_service_that_stays_is_not_withdrawn),
+    case!(a_private_service_has_no_manifest),
+    case!(hidden_tools_are_not_in_the_manifest),
+    case!(definitions_that_do_not_fit_continue_in_further_manifests),
+    case!(every_part_of_a_long_manifest_is_withdrawn),
+    case!(parts_that_are_no_longer_needed_go_away),
+    case!(a_tool_that_is_too_long_is_left_out_but_can_be_called),
+    case!(the_relays_for_sealed_messages_are_told),
+];
+
+/// The newest manifest for each `d`.
+fn newest(relay: &FakeRelay, author: &str) -> BTreeMap<String, Event> {
+    let mut found: BTreeMap<String, Event> = BTreeMap::new();
+    for event in relay.published().into_iter().filter(|event| event.kind == MANIFEST && event.pubkey == author) {
+        let name = event.tag("d").to_owned();
+        if found.get(&name).is_none_or(|old| old.created_at < event.created_at) {
+            found.insert(name, event);
+        }
+    }
+    found
+}
+
+fn names(manifest: &Event) -> Vec<String> {
+    let name = |tool: &Value| tool["tool_name"].as_str().unwrap_or_else(|| panic!("no name: {tool}")).to_owned();
+    manifest.body()["tools"].as_array().unwrap().iter().map(name).collect()
+}
+
+/// Everything that the contract says of each manifest.
+#[track_caller]
+fn check(manifest: &Event, d: &str, name: &str, about: &str, relay: &str) {
+    assert_eq!(manifest.problem(), None);
+    assert!(manifest.json().len() <= 48 * 1024, "{d}: {} bytes", manifest.json().len());
+    let body = manifest.body();
+    let members: Vec<&String> = body.as_object().unwrap().keys().collect();
+    let members: BTreeSet<&str> = members.iter().map(|name| name.as_str()).collect();
+    assert_eq!(members, BTreeSet::from(["description", "mcp_version", "name", "tools"]), "{d}");
+    assert_eq!(body["mcp_version"], "0.1");
+    assert_eq!((&body["name"], &body["description"]), (&json!(name), &json!(about)), "{d}");
+    assert_eq!(manifest.tags("d"), [[d]]);
+    let topics: Vec<&str> = manifest.tags("t").iter().map(|tag| tag[0].as_str()).collect();
+    assert_eq!(topics.first(), Some(&"mcp"), "{d}");
+    assert_eq!(topics[1..], names(manifest), "{d}: a topic for each tool");
+    assert_eq!(manifest.tags("encryption"), [["nip04 nip59"]]);
+    assert_eq!(manifest.tags("relays"), [[relay]]);
+    let known = ["d", "t", "encryption", "relays"];
+    let unknown: Vec<_> = manifest.tags.iter().filter(|tag| !known.contains(&tag[0].as_str())).collect();
+    assert!(unknown.is_empty(), "{d}: {unknown:?}");
+    for tool in body["tools"].as_array().unwrap() {
+        for member in ["tool_name", "description"] {
+            assert!(tool[member].is_string(), "{d}: {member} in {tool}");
+        }
+        for member in ["input_schema", "output_schema"] {
+            assert!(tool[member].is_object(), "{d}: {member} in {tool}");
+        }
+        for member in ["name", "inputSchema", "outputSchema"] {
+            assert!(tool.get(member).is_none(), "{d}: {member} in {tool}");
+        }
+    }
+}
+
+fn a_manifest_has_every_tag_and_member_of_the_contract() {
+    let desk = Desk::new(&["--name", "weather", "--about", "Forecasts for everyone"]);
+    let manifest = desk.manifest("a manifest", |_| true);
+    check(&manifest, "weather", "weather", "Forecasts for everyone", &desk.relay.url());
+    let ready: Vec<String> =
+        desk.provider.ready["tools"].as_array().unwrap().iter().map(|t| t.as_str().unwrap().to_owned()).collect();
+    assert_eq!(names(&manifest), ready, "every tool, in the same order");
+}
+
+fn tools_stand_in_the_manifest_as_the_server_gave_them() {
+    let desk = Desk::new(&["--name", "weather"]);
+    let manifest = desk.manifest("a manifest", |_| true);
+    let expected = json!({
+        "tool_name": "get_forecast",
+        "title": "Forecast",
+        "description": "Get the weather forecast for a specific city.",
+        "input_schema": weather::input_schema(),
+        "output_schema": weather::output_schema(),
+        "annotations": { "readOnlyHint": true }
+    });
+    assert_eq!(tool_of(&manifest, "get_forecast"), expected);
+    let strict = tool_of(&manifest, "strict");
+    assert_eq!(strict["input_schema"]["properties"]["city"], json!({ "type": "string", "minLength": 2 }));
+    assert_eq!(strict["input_schema"]["additionalProperties"], false);
+    // One without an output schema answers with `content`, and its manifest says so.
+    assert_eq!(tool_of(&manifest, "note")["output_schema"], content_schema());
+}
+
+fn a_service_without_words_still_has_a_description() {
+    let desk = Desk::new(&["--name", "weather"]);
+    let body = desk.manifest("a manifest", |_| true).body();
+    assert!(body["description"].is_string(), "readers require one: {body}");
+}
+
+fn a_manifest_follows_the_tools_at_run_time() {
+    let desk = Desk::new(&["--name", "weather"]);
+    let first = desk.manifest("a manifest", |_| true);
+    assert!(!first.has_tag("t", "sprout"));
+    assert_eq!(desk.customer.call(Way::Message, "grow", &json!({ "name": "sprout" })).said(), "grown");
+    let second = desk.manifest("the new tool", |event| event.has_tag("t", "sprout"));
+    assert_eq!(second.tag("d"), first.tag("d"));
+    assert!(second.created_at > first.created_at, "or relays may keep the old one");
+    assert_eq!(tool_of(&second, "sprout")["description"], "Grown at run time");
+    assert_eq!(desk.customer.call(Way::Sealed, "sprout", &json!({})).said(), "this is sprout");
+}
+
+fn a_relay_that_lost_the_manifest_gets_it_again() {
+    let desk = Desk::new(&["--name", "weather"]);
+    desk.manifest("a manifest", |_| true);
+    desk.relay.forget();
+    desk.relay.hang_up();
+    let author = &desk.provider.pubkey;
+    until("it is there again", PATIENCE, || {
+        let stored = desk.relay.stored();
+        let has = |kind: u32| stored.iter().any(|event| event.kind == kind && event.pubkey == *author);
+        has(MANIFEST) && has(31990)
+    });
+}
+
+fn a_manifest_is_published_once_at_the_start() {
+    let desk = Desk::new(&["--name", "once"]);
+    desk.customer.call(Way::Message, "nap", &json!({ "ms": 3000 }));
+    for kind in [MANIFEST, 31990, 10002, 10050] {
+        let count = desk.relay.published().iter().filter(|event| event.kind == kind).count();
+        assert_eq!(count, 1, "of kind {kind}");
+    }
+}
+
+fn the_name_stays_over_a_restart_and_the_time_never_goes_back() {
+    let mut desk = Desk::new(&["--name", "weather", "--stay"]);
+    let first = desk.manifest("a manifest", |_| true);
+    desk.provider.process.stop();
+    desk.relay.forget();
+    let before = desk.relay.published().len();
+    desk.kill_and_restart(&["--name", "weather", "--stay"]);
+    until("it is announced again", PATIENCE, || {
+        desk.relay.published().iter().skip(before).any(|event| event.kind == MANIFEST)
+    });
+    let second = desk.relay.published().into_iter().skip(before).find(|event| event.kind == MANIFEST).unwrap();
+    assert_eq!((second.tag("d"), &second.pubkey), (first.tag("d"), &first.pubkey));
+    assert!(second.created_at >= first.created_at);
+}
+
+/// All values of the withdrawals' tags with this name.
+fn withdrawn(events: &[Event], name: &str) -> BTreeSet<String> {
+    events.iter().flat_map(|event| event.tags(name).into_iter().map(|tag| tag[0].clone())).collect()
+}
+
+fn a_clean_stop_withdraws_every_addressable_event() {
+    let mut desk = Desk::new(&["--name", "weather"]);
+    let manifest = desk.manifest("a manifest", |_| true);
+    let announcement = desk.relay.wait_for_event("an announcement", |event| event.kind == 31990);
+    let status = desk.provider.process.stop();
+    assert!(status.success(), "{status}");
+    let me = &desk.provider.pubkey;
+    let events: Vec<Event> = desk.relay.published().into_iter().filter(|event| event.kind == 5).collect();
+    for event in &events {
+        assert_eq!((event.problem(), &event.pubkey), (None, me));
+        assert!(event.created_at >= manifest.created_at.max(announcement.created_at), "or it would not count");
+    }
+    assert_eq!(withdrawn(&events, "e"), BTreeSet::from([manifest.id, announcement.id]));
+    let addresses = [format!("30200:{me}:weather"), format!("31990:{me}:weather")];
+    assert_eq!(withdrawn(&events, "a"), BTreeSet::from(addresses));
+    assert_eq!(withdrawn(&events, "k"), BTreeSet::from(["30200".to_owned(), "31990".to_owned()]));
+}
+
+fn a_service_that_stays_is_not_withdrawn() {
+    let mut desk = Desk::new(&["--name", "weather", "--stay"]);
+    desk.manifest("a manifest", |_| true);
+    assert!(desk.provider.process.stop().success());
+    assert!(!desk.relay.published().iter().any(|event| event.kind == 5));
+}
+
+fn a_private_service_has_no_manifest() {
+    let (relay, world, friend) = (FakeRelay::start(), World::new(), nostr::key::Keys::generate());
+    let key = friend.public_key().to_hex();
+    let mut provider = world.serve(&[&relay.url()], &["--name", "secret", "--private", &key]);
+    let friend = Messenger::with_keys(&relay.url(), &provider.pubkey, friend);
+    // Its friends can use it over this wire as well.
+    for way in crate::nostr_side::messenger::BOTH {
+        assert_eq!(friend.call(way, "note", &json!({ "text": "hello" })).said(), "hello");
+        let stranger = Messenger::new(&relay.url(), &provider.pubkey);
+        assert_eq!(stranger.call(way, "note", &json!({})).error(), "unauthorized");
+    }
+    assert_eq!(world.times("note"), 2);
+    provider.process.stop();
+    let public: Vec<Event> =
+        relay.published().into_iter().filter(|event| [MANIFEST, 31990, 5].contains(&event.kind)).collect();
+    assert_eq!(public, []);
+    assert!(!relay.heard().iter().any(|heard| heard.frame.to_string().contains("secret")));
+}
+
+fn hidden_tools_are_not_in_the_manifest() {
+    let desk = Desk::new(&["--tool", "note", "--tool", "nap", "--hide-tool", "nap"]);
+    let manifest = desk.manifest("a manifest", |_| true);
+    assert_eq!(names(&manifest), ["note"]);
+    assert!(!manifest.has_tag("t", "nap") && !manifest.content.contains("\"nap\""));
+}
+
+/// Waits until all of this many tools are in manifests; gives the manifests.
+#[track_caller]
+fn all_parts(desk: &Desk, count: usize) -> BTreeMap<String, Event> {
+    let parts = || newest(&desk.relay, &desk.provider.pubkey);
+    until("all tools are in manifests", PATIENCE, || {
+        parts().values().map(|part| names(part).len()).sum::<usize>() >= count
+    });
+    parts()
+}
+
+fn definitions_that_do_not_fit_continue_in_further_manifests() {
+    let flags = [&["--name", "large", "--about", "Much"], &UNLIMITED[..]].concat();
+    let desk = Desk::with_actor(&flags, &["many=300", "words=90"]);
+    let count = desk.provider.ready["tools"].as_array().unwrap().len();
+    assert!(count > 300);
+    let parts = all_parts(&desk, count);
+    assert!(parts.len() > 1, "all of it in one");
+    let mut all = Vec::new();
+    for number in 1..=parts.len() {
+        let d = if number == 1 { "large".to_owned() } else { format!("large#{number}") };
+        let part = parts.get(&d).unwrap_or_else(|| panic!("no {d} in {:?}", parts.keys()));
+        check(part, &d, "large", "Much", &desk.relay.url());
+        assert!(!names(part).is_empty(), "{d} is empty");
+        all.extend(names(part));
+    }
+    let ready: Vec<&str> =
+        desk.provider.ready["tools"].as_array().unwrap().iter().map(|tool| tool.as_str().unwrap()).collect();
+    assert_eq!(all, ready, "every tool once, in the order of the server");
+    let last = parts[&format!("large#{}", parts.len())].clone();
+    assert_eq!(tool_of(&last, "many_299")["input_schema"]["properties"]["value"], json!({ "type": "string" }));
+    for tool in ["many_000", "many_299"] {
+        assert_eq!(desk.customer.call(Way::Message, tool, &json!({})).said(), format!("this is {tool}"));
+    }
+}
+
+fn every_part_of_a_long_manifest_is_withdrawn() {
+    let mut desk = Desk::with_actor(&["--name", "large"], &["many=300", "words=90"]);
+    let parts = all_parts(&desk, desk.provider.ready["tools"].as_array().unwrap().len());
+    desk.provider.process.stop();
+    let events: Vec<Event> = desk.relay.published().into_iter().filter(|event| event.kind == 5).collect();
+    let (ids, addresses) = (withdrawn(&events, "e"), withdrawn(&events, "a"));
+    for (d, part) in &parts {
+        assert!(ids.contains(&part.id), "{d} is not withdrawn");
+        assert!(addresses.contains(&format!("30200:{}:{d}", desk.provider.pubkey)), "{d} is not withdrawn");
+    }
+}
+
+fn parts_that_are_no_longer_needed_go_away() {
+    let mut desk = Desk::with_actor(&["--name", "large"], &["many=300", "words=90"]);
+    let parts = all_parts(&desk, desk.provider.ready["tools"].as_array().unwrap().len());
+    let second = parts.get("large#2").expect("a second part").clone();
+    desk.provider.process.kill();
+    let before = desk.relay.published().len();
+    // The server has fewer tools now; nobody may believe the old second part for ever.
+    desk.provider = desk.world.serve_actor(&[&desk.relay.url()], &["--name", "large"], &[]);
+    let address = format!("30200:{}:large#2", desk.provider.pubkey);
+    let gone = |event: &Event| {
+        (event.kind == 5 && (event.has_tag("a", &address) || event.has_tag("e", &second.id)))
+            || (event.kind == MANIFEST && event.has_tag("d", "large#2") && names(event).is_empty())
+    };
+    until("the second part is withdrawn", PATIENCE, || desk.relay.published().iter().skip(before).any(gone));
+}
+
+fn a_tool_that_is_too_long_is_left_out_but_can_be_called() {
+    let desk = Desk::with_actor(&["--name", "large"], &["giant=60000"]);
+    let manifest = desk.manifest("a manifest", |_| true);
+    for part in newest(&desk.relay, &desk.provider.pubkey).values() {
+        assert!(!names(part).contains(&"giant".to_owned()));
+        assert!(part.json().len() <= 48 * 1024);
+    }
+    assert!(names(&manifest).contains(&"note".to_owned()));
+    desk.provider.process.says("giant");
+    assert_eq!(desk.customer.call(Way::Message, "giant", &json!({})).said(), "this is giant");
+}
+
+fn the_relays_for_sealed_messages_are_told() {
+    let desk = Desk::new(&["--name", "weather"]);
+    let list = desk.relay.wait_for_event("a list of relays", |event| event.kind == 10050);
+    assert_eq!((list.problem(), &list.pubkey), (None, &desk.provider.pubkey));
+    assert_eq!(list.content, "");
+    let relays: Vec<&str> = list.tags("relay").iter().map(|tag| tag[0].trim_end_matches('/')).collect();
+    assert_eq!(relays, [desk.relay.url()]);
+}
