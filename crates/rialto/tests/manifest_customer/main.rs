@@ -9,8 +9,29 @@ mod nostr_side;
 #[path = "../stage/mod.rs"]
 mod stage;
 
+mod errors;
+mod foreign;
+mod hostile;
+mod hosts;
+mod market;
+mod orders;
+mod pins;
+mod replies;
+mod untagged;
+mod ways;
+
 fn main() {
     nostr_side::actor::play_if_asked();
-    let together: [&[stage::runner::Case]; 0] = [];
+    let together = [
+        ways::CASES,
+        orders::CASES,
+        foreign::CASES,
+        hostile::CASES,
+        replies::CASES,
+        untagged::CASES,
+        errors::CASES,
+        hosts::CASES,
+        pins::CASES,
+    ];
     stage::runner::main(&together, &[]);
 }

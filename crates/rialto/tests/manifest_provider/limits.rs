@@ -90,7 +90,7 @@ fn a_text_beyond_the_limit_is_too_large() {
         request("sulk", &json!({ "text": "x".repeat(size - empty) }))
     };
     assert_eq!(desk.customer.ask(Way::Message, &sized(128 * 1024 + 1)).error(), "too_large");
-    assert_eq!(desk.customer.ask(Way::Message, &sized(400_000)).error(), "too_large");
+    assert_eq!(desk.customer.ask(Way::Message, &sized(300_000)).error(), "too_large");
     assert!(desk.world.effects().is_empty());
     assert_eq!(desk.customer.ask(Way::Message, &sized(128 * 1024)).error(), "tool_error");
     // A seal holds less: NIP-44 ends at 64 KiB, with the event around the text.

@@ -28,7 +28,10 @@ pub(crate) const CASES: &[Case] = &[
     case!(hidden_tools_are_not_in_the_manifest),
     case!(definitions_that_do_not_fit_continue_in_further_manifests),
     case!(every_part_of_a_long_manifest_is_withdrawn),
-    case!(parts_that_are_no_longer_needed_go_away),
+    case!(parts_that_are_no_longer_needed_are_withdrawn),
+    case!(parts_that_a_killed_provider_left_are_withdrawn),
+    case!(manifests_of_tools_with_long_names_fit_into_events),
+    case!(a_manifest_that_is_no_longer_spoken_is_withdrawn),
     case!(a_tool_that_is_too_long_is_left_out_but_can_be_called),
     case!(the_relays_for_sealed_messages_are_told),
 ];
@@ -50,11 +53,18 @@ fn names(manifest: &Event) -> Vec<String> {
     manifest.body()["tools"].as_array().unwrap().iter().map(name).collect()
 }
 
+/// 48 KiB of definitions, and with tags and signature an event that every relay takes.
+#[track_caller]
+fn is_short(manifest: &Event) {
+    let (content, event) = (json!(manifest.content).to_string().len(), manifest.json().len());
+    assert!(content <= 48 * 1024 && event <= 64 * 1024, "{content} bytes of content, {event} in all");
+}
+
 /// Everything that the contract says of each manifest.
 #[track_caller]
 fn check(manifest: &Event, d: &str, name: &str, about: &str, relay: &str) {
     assert_eq!(manifest.problem(), None);
-    assert!(manifest.json().len() <= 48 * 1024, "{d}: {} bytes", manifest.json().len());
+    is_short(manifest);
     let body = manifest.body();
     let members: Vec<&String> = body.as_object().unwrap().keys().collect();
     let members: BTreeSet<&str> = members.iter().map(|name| name.as_str()).collect();
@@ -269,7 +279,30 @@ fn every_part_of_a_long_manifest_is_withdrawn() {
     }
 }
 
-fn parts_that_are_no_longer_needed_go_away() {
+/// Waits until nobody who asks this relay can believe the second part any more.
+#[track_caller]
+fn second_part_goes(desk: &Desk, second: &Event, before: usize) {
+    let address = format!("30200:{}:large#2", desk.provider.pubkey);
+    let gone = |event: &Event| {
+        (event.kind == 5 && (event.has_tag("a", &address) || event.has_tag("e", &second.id)))
+            || (event.kind == MANIFEST && event.has_tag("d", "large#2") && names(event).is_empty())
+    };
+    let soon = std::time::Duration::from_secs(10);
+    until("the second part is withdrawn", soon, || desk.relay.published().iter().skip(before).any(gone));
+}
+
+fn parts_that_are_no_longer_needed_are_withdrawn() {
+    let desk = Desk::with_actor(&["--name", "large"], &["many=300", "words=90"]);
+    let parts = all_parts(&desk, desk.provider.ready["tools"].as_array().unwrap().len());
+    let second = parts.get("large#2").expect("a second part").clone();
+    let before = desk.relay.published().len();
+    assert_eq!(desk.customer.call(Way::Message, "shrink", &json!({})).said(), "shrunk");
+    second_part_goes(&desk, &second, before);
+    let first = newest(&desk.relay, &desk.provider.pubkey)["large"].clone();
+    assert!(names(&first).contains(&"note".to_owned()) && !first.content.contains("many_"));
+}
+
+fn parts_that_a_killed_provider_left_are_withdrawn() {
     let mut desk = Desk::with_actor(&["--name", "large"], &["many=300", "words=90"]);
     let parts = all_parts(&desk, desk.provider.ready["tools"].as_array().unwrap().len());
     let second = parts.get("large#2").expect("a second part").clone();
@@ -277,12 +310,26 @@ fn parts_that_are_no_longer_needed_go_away() {
     let before = desk.relay.published().len();
     // The server has fewer tools now; nobody may believe the old second part for ever.
     desk.provider = desk.world.serve_actor(&[&desk.relay.url()], &["--name", "large"], &[]);
-    let address = format!("30200:{}:large#2", desk.provider.pubkey);
-    let gone = |event: &Event| {
-        (event.kind == 5 && (event.has_tag("a", &address) || event.has_tag("e", &second.id)))
-            || (event.kind == MANIFEST && event.has_tag("d", "large#2") && names(event).is_empty())
-    };
-    until("the second part is withdrawn", PATIENCE, || desk.relay.published().iter().skip(before).any(gone));
+    second_part_goes(&desk, &second, before);
+}
+
+fn a_manifest_that_is_no_longer_spoken_is_withdrawn() {
+    let mut desk = Desk::new(&["--name", "weather"]);
+    let manifest = desk.manifest("a manifest", |_| true);
+    desk.provider.process.kill();
+    let address = format!("30200:{}:weather", desk.provider.pubkey);
+    desk.kill_and_restart(&["--name", "weather", "--wire", "dvmcp"]);
+    // Nobody answers messages now, and nobody should be sent there.
+    let gone = |event: &Event| event.kind == 5 && (event.has_tag("a", &address) || event.has_tag("e", &manifest.id));
+    let soon = std::time::Duration::from_secs(10);
+    until("the manifest is withdrawn", soon, || desk.relay.published().iter().any(gone));
+}
+
+fn manifests_of_tools_with_long_names_fit_into_events() {
+    let desk = Desk::with_actor(&["--name", "large"], &["many=400", "words=0", "names=128"]);
+    let parts = all_parts(&desk, desk.provider.ready["tools"].as_array().unwrap().len());
+    assert!(parts.len() > 1);
+    parts.values().for_each(is_short);
 }
 
 fn a_tool_that_is_too_long_is_left_out_but_can_be_called() {
@@ -290,7 +337,7 @@ fn a_tool_that_is_too_long_is_left_out_but_can_be_called() {
     let manifest = desk.manifest("a manifest", |_| true);
     for part in newest(&desk.relay, &desk.provider.pubkey).values() {
         assert!(!names(part).contains(&"giant".to_owned()));
-        assert!(part.json().len() <= 48 * 1024);
+        is_short(part);
     }
     assert!(names(&manifest).contains(&"note".to_owned()));
     desk.provider.process.says("giant");

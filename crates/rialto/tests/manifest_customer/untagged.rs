@@ -1,0 +1,94 @@
+//! Providers that send no `e`: one call is open at a time, and the answer is what comes next.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::market::{Market, SEALED, ends_with};
+use crate::nostr_side::event::now;
+use crate::nostr_side::shop::Order;
+use crate::stage::runner::{Case, case};
+
+pub(crate) const CASES: &[Case] = &[
+    case!(an_answer_without_e_is_taken_by_the_only_call),
+    case!(an_older_answer_without_e_is_not_taken),
+    case!(calls_of_a_host_are_made_one_after_the_other),
+    case!(a_call_that_was_given_up_does_not_leave_its_answer_to_the_next),
+];
+
+fn an_answer_without_e_is_taken_by_the_only_call() {
+    for encryption in ["", SEALED] {
+        let mut market = Market::new(encryption);
+        for city in ["Venice", "Rome"] {
+            let call = market.call("forecast", &[&format!("city={city}")]);
+            let order = market.shop.order();
+            market.shop.say_untagged(&order, &json!({ "forecast": format!("Sunny in {city}") }), now());
+            ends_with(call, &format!("Sunny in {city}"));
+        }
+    }
+}
+
+fn an_older_answer_without_e_is_not_taken() {
+    for encryption in ["", SEALED] {
+        let mut market = Market::new(encryption);
+        let (call, order) = market.ask(&[]);
+        for age in [1, 60, 3600] {
+            let at = order.event.created_at - age;
+            market.shop.say_untagged(&order, &json!({ "forecast": "a lie" }), at);
+        }
+        market.shop.say_untagged(&order, &json!({ "forecast": "the truth" }), order.event.created_at);
+        ends_with(call, "the truth");
+    }
+}
+
+fn calls_of_a_host_are_made_one_after_the_other() {
+    for encryption in ["", SEALED] {
+        let market = Market::new(encryption);
+        let mut host = market.host(&[]);
+        let mut shop = market.shop;
+        host.begin();
+        host.ask("tools/list", &json!({}));
+        let ids: Vec<(u64, String)> = (0..5)
+            .map(|number| {
+                let city = format!("city {number}");
+                (host.call("forecast", &json!({ "city": city })), city)
+            })
+            .collect();
+        for _ in 0..5 {
+            let order = shop.order();
+            let early: Option<Order> = shop.order_within(Duration::from_millis(400));
+            assert!(early.is_none(), "two calls are open at once: {early:?}");
+            let city = order.body()["arguments"]["city"].as_str().unwrap().to_owned();
+            shop.say_untagged(&order, &json!({ "forecast": format!("Sunny in {city}") }), now());
+        }
+        for (id, city) in ids {
+            let answer = host.answer(id);
+            assert_eq!(answer["result"]["structuredContent"]["forecast"], format!("Sunny in {city}"), "{answer}");
+        }
+    }
+}
+
+fn a_call_that_was_given_up_does_not_leave_its_answer_to_the_next() {
+    let market = Market::new("");
+    let mut host = market.host(&[]);
+    let mut shop = market.shop;
+    host.begin();
+    host.ask("tools/list", &json!({}));
+    // Its first answer shows that this one sends no `e`.
+    let first = host.call("forecast", &json!({ "city": "Rome" }));
+    let order = shop.order();
+    shop.say_untagged(&order, &json!({ "forecast": "Sunny" }), now());
+    assert_eq!(host.answer(first)["result"]["structuredContent"]["forecast"], "Sunny");
+    let given_up = host.call("forecast", &json!({ "city": "Venice" }));
+    let late = shop.order();
+    host.notify("notifications/cancelled", &json!({ "requestId": given_up, "reason": "enough" }));
+    std::thread::sleep(Duration::from_millis(300));
+    let begun = Instant::now();
+    let next = host.call("forecast", &json!({ "city": "Paris" }));
+    std::thread::sleep(Duration::from_millis(300));
+    shop.say_untagged(&late, &json!({ "forecast": "of Venice" }), now());
+    let answer = host.answer(next);
+    assert!(begun.elapsed() < Duration::from_secs(10), "it fails at once, not after {:?}", begun.elapsed());
+    assert!(answer.get("error").is_some() || answer["result"]["isError"] == true, "{answer}");
+    assert!(!answer.to_string().contains("of Venice"), "{answer}");
+}
