@@ -36,10 +36,16 @@ impl Market {
         self.world.rialto("customer", &[arguments, &["--relay", &url]].concat())
     }
 
+    /// The same for commands that ask no relay.
+    pub(crate) fn run_alone(&self, arguments: &[&str]) -> Process {
+        self.world.rialto("customer", arguments)
+    }
+
     /// Begins to call a tool of the shop.
     pub(crate) fn call(&self, tool: &str, rest: &[&str]) -> Process {
         let npub = self.shop.npub();
-        self.run(&[&["call", npub.as_str(), tool, "--timeout-secs", "30"], rest].concat())
+        let patience: &[&str] = if rest.contains(&"--timeout-secs") { &[] } else { &["--timeout-secs", "30"] };
+        self.run(&[&["call", npub.as_str(), tool], rest, patience].concat())
     }
 
     /// Begins to ask for the weather in Venice, and waits for the request.

@@ -97,8 +97,7 @@ fn nothing_is_asked_before_a_call() {
         market.shop.say(&order, &json!({ "forecast": "Sunny" }));
         ends_with(call, "Sunny");
         let to_shop = market.shop.pubkey();
-        let asked: Vec<_> =
-            market.relay.published().into_iter().filter(|event| event.has_tag("p", &to_shop)).collect();
+        let asked: Vec<_> = market.relay.published().into_iter().filter(|event| event.has_tag("p", &to_shop)).collect();
         assert_eq!(asked.len(), 1, "the manifest has everything: {asked:#?}");
     }
 }

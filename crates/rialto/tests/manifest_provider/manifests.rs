@@ -294,7 +294,7 @@ fn second_part_goes(desk: &Desk, second: &Event, before: usize) {
 fn parts_that_are_no_longer_needed_are_withdrawn() {
     let desk = Desk::with_actor(&["--name", "large"], &["many=300", "words=90"]);
     let parts = all_parts(&desk, desk.provider.ready["tools"].as_array().unwrap().len());
-    let second = parts.get("large#2").expect("a second part").clone();
+    let second = parts.get("large#2").unwrap().clone();
     let before = desk.relay.published().len();
     assert_eq!(desk.customer.call(Way::Message, "shrink", &json!({})).said(), "shrunk");
     second_part_goes(&desk, &second, before);
@@ -305,7 +305,7 @@ fn parts_that_are_no_longer_needed_are_withdrawn() {
 fn parts_that_a_killed_provider_left_are_withdrawn() {
     let mut desk = Desk::with_actor(&["--name", "large"], &["many=300", "words=90"]);
     let parts = all_parts(&desk, desk.provider.ready["tools"].as_array().unwrap().len());
-    let second = parts.get("large#2").expect("a second part").clone();
+    let second = parts.get("large#2").unwrap().clone();
     desk.provider.process.kill();
     let before = desk.relay.published().len();
     // The server has fewer tools now; nobody may believe the old second part for ever.

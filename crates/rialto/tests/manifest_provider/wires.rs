@@ -71,7 +71,7 @@ fn manifests_alone_publish_no_announcement_and_answer_no_dvmcp() {
     let published = desk.relay.published();
     let mine = || published.iter().filter(|event| event.pubkey == *me);
     assert_eq!(mine().filter(|event| [31990, 6910, 7000].contains(&event.kind)).count(), 0);
-    let withdrawal = mine().find(|event| event.kind == 5).expect("a withdrawal");
+    let withdrawal = mine().find(|event| event.kind == 5).unwrap();
     assert_eq!(withdrawal.tags("k"), [["30200"]]);
 }
 
