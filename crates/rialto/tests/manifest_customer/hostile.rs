@@ -10,6 +10,7 @@ use crate::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(tools_with_hostile_schemas_are_left_out_and_named),
+    case!(a_schema_that_is_too_deep_costs_one_tool_only),
     case!(tools_without_a_usable_name_are_left_out),
     case!(of_tools_with_the_same_name_the_first_counts),
     case!(a_bomb_does_not_go_off),
@@ -50,7 +51,6 @@ fn tools_with_hostile_schemas_are_left_out_and_named() {
     let hostile: Vec<(&str, Value)> = vec![
         ("remote", with(&json!({ "$ref": "https://example.com/schema.json" }))),
         ("file", with(&json!({ "$ref": "file:///etc/passwd" }))),
-        ("deep", deep(70)),
         ("wide", with(&wide)),
         ("lookaround", with(&json!({ "type": "string", "pattern": "^(?=(a+))\\1+b$" }))),
         ("nonsense", with(&json!({ "type": "string", "pattern": "(" }))),
@@ -90,6 +90,20 @@ fn tools_with_hostile_schemas_are_left_out_and_named() {
     host.begin();
     let tools = host.ask("tools/list", &json!({}));
     assert_eq!(tools["tools"].as_array().map(Vec::len), Some(1), "{tools}");
+}
+
+fn a_schema_that_is_too_deep_costs_one_tool_only() {
+    for levels in [33, 70, 500] {
+        let mut market = Market::closed();
+        let input = json!({ "tool_name": "deep", "description": "x", "input_schema": deep(levels) });
+        publish(&mut market, &[forecast_tool(), input]);
+        let shown = market.shown();
+        assert_eq!(names(&shown), ["forecast"], "{levels}: {}", remarks(&shown));
+        assert!(remarks(&shown).contains("deep"), "{levels}: {}", remarks(&shown));
+        let (call, order) = market.ask(&[]);
+        market.shop.say(&order, &json!({ "forecast": "Sunny" }));
+        ends_with(call, "Sunny");
+    }
 }
 
 fn tools_without_a_usable_name_are_left_out() {
@@ -199,11 +213,7 @@ fn a_manifest_that_is_too_long_is_not_read() {
     assert!(!found.contains(&"x".repeat(1000)), "{} bytes", found.len());
     let (_, told) = fails(market.call("forecast", &["city=Venice", "--timeout-secs", "3"]));
     assert!(!told.contains(&"x".repeat(1000)));
-    assert!(
-        !market.relay.published().iter().any(|event| [4, 1059].contains(&event.kind)
-            && event.has_tag("p", &market.shop.pubkey())
-            && event.kind == 4)
-    );
+    assert!(!market.relay.published().iter().any(|event| event.kind == 4));
     // One of a whole megabyte is not even taken from the relay; what stands beside it is.
     let other = crate::nostr_side::shop::Shop::new(&market.relay, "");
     let content = json!({

@@ -15,6 +15,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(fifty_calls_at_once_get_their_own_answers),
     case!(a_host_is_told_when_the_manifest_changes),
     case!(arguments_that_do_not_fit_are_refused_before_they_are_sent),
+    case!(a_host_with_two_services_calls_each_in_its_way),
     case!(our_own_provider_and_our_own_customer_understand_each_other),
 ];
 
@@ -132,6 +133,42 @@ fn arguments_that_do_not_fit_are_refused_before_they_are_sent() {
         assert!(answer.get("error").is_some() || answer["result"]["isError"] == true, "{arguments}: {answer}");
     }
     assert!(!market.relay.published().iter().any(|event| [4, 1059].contains(&event.kind)));
+}
+
+fn a_host_with_two_services_calls_each_in_its_way() {
+    let market = Market::new("");
+    let mut other = Shop::closed(&market.relay);
+    other.publish(&other.announcement(true));
+    let (one, two, url) = (market.shop.npub(), other.npub(), market.relay.url());
+    let mut host = Host::start_silent(&market.world, &[&one, &two, "--relay", &url]);
+    let serving = std::thread::spawn(move || {
+        let order = other.order();
+        (other, order)
+    });
+    host.begin();
+    let tools = host.ask("tools/list", &json!({}));
+    let names: Vec<String> = tools["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap().to_owned())
+        .filter(|name| name.contains("say"))
+        .collect();
+    assert_eq!(names.len(), 2, "{tools}");
+    assert_ne!(names[0], names[1], "two tools of the same name must be told apart");
+    let ids: Vec<u64> = names.iter().map(|name| host.call(name, &json!({ "text": name }))).collect();
+    let mut shop = market.shop;
+    let message = shop.order();
+    let (other, sealed) = serving.join().unwrap();
+    assert_eq!((message.route, sealed.route), (Route::Message, Route::SealedDvmcp));
+    for (shop, order) in [(&shop, &message), (&other, &sealed)] {
+        let body = order.body();
+        let arguments = body.get("arguments").or(body.get("parameters")).unwrap();
+        shop.say(order, &json!({ "content": [{ "type": "text", "text": arguments["text"] }], "isError": false }));
+    }
+    for (id, name) in ids.iter().zip(&names) {
+        assert_eq!(host.answer(*id)["result"]["content"][0]["text"], *name);
+    }
 }
 
 fn our_own_provider_and_our_own_customer_understand_each_other() {

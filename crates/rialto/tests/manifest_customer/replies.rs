@@ -24,6 +24,10 @@ pub(crate) const CASES: &[Case] = &[
     case!(an_answer_that_is_nonsense_ends_the_call_with_words),
     case!(results_of_either_form_are_printed),
     case!(a_call_outlives_its_connection),
+    case!(a_provider_whose_clock_is_wrong_is_understood),
+    case!(a_relay_that_delivers_everything_four_times_answers_once),
+    case!(several_calls_at_once_get_their_own_answers),
+    case!(a_call_goes_over_our_relay_with_authentication),
 ];
 
 fn truth() -> Value {
@@ -236,4 +240,61 @@ fn a_call_outlives_its_connection() {
         market.relay.come_back();
         ends_with(call, "the truth");
     });
+}
+
+fn a_provider_whose_clock_is_wrong_is_understood() {
+    for offset in [-30, -300, 30, 300] {
+        in_both_forms(|market, call, order| {
+            let tags: [&[&str]; 2] = [&["p", &order.event.pubkey], &["e", &order.event.id]];
+            let keys = market.shop.keys.clone();
+            let late = market.shop.letter(&keys, &order, &truth().to_string(), &tags, now() + offset);
+            market.relay.publish(&late);
+            ends_with(call, "the truth");
+        });
+    }
+}
+
+fn a_relay_that_delivers_everything_four_times_answers_once() {
+    in_both_forms(|market, call, order| {
+        market.relay.rules(|rules| rules.copies = 4);
+        market.shop.say(&order, &truth());
+        assert_eq!(output(call).matches("the truth").count(), 1);
+        let me = market.shop.pubkey();
+        let sent = market.relay.published().into_iter().filter(|event| event.has_tag("p", &me)).count();
+        assert_eq!(sent, 1, "a request is sent once");
+    });
+}
+
+fn several_calls_at_once_get_their_own_answers() {
+    for encryption in ["", SEALED] {
+        let mut market = Market::new(encryption);
+        // Once alone, so that there is one key for all.
+        let (call, order) = market.ask(&[]);
+        market.shop.say(&order, &truth());
+        ends_with(call, "the truth");
+        let cities: Vec<String> = (0..6).map(|number| format!("city {number}")).collect();
+        let calls: Vec<Process> =
+            cities.iter().map(|city| market.call("forecast", &[&format!("city={city}")])).collect();
+        let mut orders: Vec<Order> = cities.iter().map(|_| market.shop.order()).collect();
+        orders.reverse();
+        for order in &orders {
+            let city = order.body()["arguments"]["city"].as_str().unwrap().to_owned();
+            market.shop.say(order, &json!({ "forecast": format!("Sunny in {city}") }));
+        }
+        for (call, city) in calls.into_iter().zip(&cities) {
+            ends_with(call, &format!("Sunny in {city}"));
+        }
+    }
+}
+
+fn a_call_goes_over_our_relay_with_authentication() {
+    let world = crate::nostr_side::world::World::new();
+    let relay = world.rialto("relay", &["relay", "--listen", "127.0.0.1:0", "--require-auth", "--json"]);
+    let url = relay.json_line("url")["url"].as_str().unwrap().to_owned();
+    let provider = world.serve_actor(&[&url], &[], &["weather"]);
+    let npub = provider.ready["npub"].as_str().unwrap();
+    for flags in [&["--wire", "manifest"][..], &["--wire", "manifest", "--plain"]] {
+        let fixed = ["call", npub, "get_forecast", "city=Venice", "--relay", &url];
+        ends_with(world.rialto("customer", &[&fixed[..], flags].concat()), "Sunny in Venice");
+    }
 }

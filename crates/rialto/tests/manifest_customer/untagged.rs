@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::market::{Market, SEALED, ends_with};
+use crate::market::{Market, SEALED, ends_with, fails};
 use crate::nostr_side::event::now;
 use crate::nostr_side::shop::Order;
 use crate::stage::runner::{Case, case};
@@ -12,6 +12,8 @@ use crate::stage::runner::{Case, case};
 pub(crate) const CASES: &[Case] = &[
     case!(an_answer_without_e_is_taken_by_the_only_call),
     case!(an_older_answer_without_e_is_not_taken),
+    case!(an_answer_that_was_there_before_the_request_is_not_taken),
+    case!(an_error_without_e_ends_the_call),
     case!(calls_of_a_host_are_made_one_after_the_other),
     case!(a_call_that_was_given_up_does_not_leave_its_answer_to_the_next),
 ];
@@ -24,6 +26,8 @@ fn an_answer_without_e_is_taken_by_the_only_call() {
             let order = market.shop.order();
             market.shop.say_untagged(&order, &json!({ "forecast": format!("Sunny in {city}") }), now());
             ends_with(call, &format!("Sunny in {city}"));
+            // Times are whole seconds.
+            std::thread::sleep(Duration::from_millis(1100));
         }
     }
 }
@@ -38,6 +42,32 @@ fn an_older_answer_without_e_is_not_taken() {
         }
         market.shop.say_untagged(&order, &json!({ "forecast": "the truth" }), order.event.created_at);
         ends_with(call, "the truth");
+    }
+}
+
+fn an_answer_that_was_there_before_the_request_is_not_taken() {
+    for encryption in ["", SEALED] {
+        let mut market = Market::new(encryption);
+        // The clock of the provider is a little ahead, and one call follows another at once, as in a script.
+        let (call, order) = market.ask(&[]);
+        market.shop.say_untagged(&order, &json!({ "forecast": "Sunny in Venice" }), now() + 3);
+        ends_with(call, "Sunny in Venice");
+        let call = market.call("forecast", &["city=Rome"]);
+        let order = market.shop.order();
+        market.shop.say_untagged(&order, &json!({ "forecast": "Sunny in Rome" }), now() + 3);
+        ends_with(call, "Sunny in Rome");
+    }
+}
+
+fn an_error_without_e_ends_the_call() {
+    for encryption in ["", SEALED] {
+        let mut market = Market::new(encryption);
+        let (call, order) = market.ask(&[]);
+        let error = json!({ "error": { "code": "upstream_unavailable", "message": "it is raining" } });
+        market.shop.say_untagged(&order, &error, now());
+        let (code, told) = fails(call);
+        assert_eq!(code, 4, "{told}");
+        assert!(told.contains("it is raining"), "{told}");
     }
 }
 

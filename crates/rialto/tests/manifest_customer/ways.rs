@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::market::{Market, SEALED, ends_with, fails, output};
 use crate::nostr_side::event::now;
-use crate::nostr_side::fake_relay::Verdict;
+use crate::nostr_side::fake_relay::{FakeRelay, Verdict};
 use crate::nostr_side::sealed::WRAP;
 use crate::nostr_side::shop::Route::{Message, PlainDvmcp, SealedDvmcp, SealedMessage};
 use crate::nostr_side::shop::{Order, Route};
@@ -21,6 +21,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_sealed_message_that_no_relay_takes_is_not_sent_as_kind_4),
     case!(a_sealed_message_that_is_not_answered_is_not_sent_as_kind_4),
     case!(an_older_manifest_does_not_weaken_a_call),
+    case!(an_older_manifest_on_another_relay_does_not_weaken_a_call),
     case!(a_host_takes_the_most_private_way_too),
 ];
 
@@ -77,7 +78,7 @@ fn goes(announced: Announced, manifest: Manifest, flags: &[&str], expected: Rout
     assert!(status.success() && call.output().contains("Sunny"), "{what}: {status}\n{told}");
     let words: &[&str] = match expected {
         SealedDvmcp | SealedMessage => &["sealed"],
-        Message => &["kind 4", "nip-04", "nip04"],
+        Message => &["direct message", "kind 4"],
         PlainDvmcp => &["public"],
     };
     let said = call.stderr.look(|lines| lines.join("\n")).to_lowercase();
@@ -134,7 +135,6 @@ fn a_call_keeps_to_the_wire_it_is_told() {
         (Sealed, NIP59, &["--wire", "dvmcp"], SealedDvmcp),
         (Plain, NIP59, &["--wire", "dvmcp"], PlainDvmcp),
         (Sealed, NIP59, &["--wire", "dvmcp", "--plain"], PlainDvmcp),
-        (Plain, NIP59, &["--wire", "dvmcp,manifest"], SealedMessage),
     ] {
         goes(announced, manifest, flags, expected);
     }
@@ -192,6 +192,23 @@ fn an_older_manifest_does_not_weaken_a_call() {
     assert!(!market.relay.published().iter().any(|event| event.kind == 4));
 }
 
+fn an_older_manifest_on_another_relay_does_not_weaken_a_call() {
+    let (mut market, other) = (Market::new(SEALED), FakeRelay::start());
+    other.publish(&market.shop.manifest("").at(now() - 600).sign(&market.shop.keys));
+    let (npub, one, two) = (market.shop.npub(), market.relay.url(), other.url());
+    for relays in [[&one, &two], [&two, &one]] {
+        let arguments = ["call", &npub, "forecast", "city=Venice", "--relay", relays[0], "--relay", relays[1]];
+        let call = market.world.rialto("customer", &arguments);
+        let order = market.shop.order();
+        assert_eq!(order.route, SealedMessage);
+        answer(&market, &order);
+        ends_with(call, "Sunny");
+    }
+    for relay in [&market.relay, &other] {
+        assert!(!relay.published().iter().any(|event| event.kind == 4));
+    }
+}
+
 fn a_host_takes_the_most_private_way_too() {
     for (announced, manifest, flags, expected) in [
         (Sealed, NIP59, &[][..], SealedDvmcp),
@@ -220,5 +237,5 @@ fn a_host_takes_the_most_private_way_too() {
     let market = market(Nothing, UNTAGGED);
     let npub = market.shop.npub();
     let text = output(market.run(&["show", &npub])).to_lowercase();
-    assert!(["kind 4", "nip-04", "nip04"].iter().any(|word| text.contains(word)), "{text}");
+    assert!(text.contains("direct message") || text.contains("kind 4"), "{text}");
 }

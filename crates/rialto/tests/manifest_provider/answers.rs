@@ -2,11 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::nostr_side::desk::Desk;
+use crate::nostr_side::desk::{Desk, UNLIMITED};
 use crate::nostr_side::event::{Event, now};
+use crate::nostr_side::fake_relay::FakeRelay;
 use crate::nostr_side::message::{CHAT, MESSAGE};
-use crate::nostr_side::messenger::{BOTH, Way, request};
+use crate::nostr_side::messenger::{BOTH, Messenger, Way, request};
 use crate::nostr_side::sealed::{self, WRAP};
+use crate::nostr_side::world::World;
 use crate::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
@@ -17,6 +19,8 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_request_in_many_wraps_runs_once),
     case!(an_answer_is_never_empty_and_always_an_object),
     case!(results_that_are_too_large_are_an_error),
+    case!(answers_keep_to_the_limit_of_the_relay),
+    case!(messages_are_served_where_relays_demand_authentication),
     case!(nothing_of_the_machine_is_told_in_errors),
 ];
 
@@ -142,6 +146,39 @@ fn results_that_are_too_large_are_an_error() {
     assert_eq!(desk.world.times("large"), 4);
     let longest = desk.sent().iter().map(|event| event.json().len()).max().unwrap();
     assert!(longest <= 64 * 1024, "{longest} bytes in one event");
+}
+
+fn answers_keep_to_the_limit_of_the_relay() {
+    let (relay, world) = (FakeRelay::start(), World::new());
+    relay.rules(|rules| rules.information = Some(json!({ "limitation": { "max_message_length": 16_384 } })));
+    let provider = world.serve(&[&relay.url()], &UNLIMITED);
+    let customer = Messenger::new(&relay.url(), &provider.pubkey);
+    for way in BOTH {
+        assert_eq!(customer.call(way, "large", &json!({ "size": 3000 })).said().len(), 3000, "{way:?}");
+        // It would not get through.
+        let answer = customer.call(way, "large", &json!({ "size": 30_000 }));
+        assert_eq!(answer.error(), "result_too_large", "{way:?}");
+    }
+    let me = &provider.pubkey;
+    let longest = relay
+        .published()
+        .iter()
+        .filter(|event| event.kind == WRAP || (event.kind == MESSAGE && event.pubkey == *me))
+        .map(|event| json!(["EVENT", event]).to_string().len())
+        .max();
+    assert!(longest.is_some_and(|length| length <= 16_384), "{longest:?} bytes");
+}
+
+fn messages_are_served_where_relays_demand_authentication() {
+    let (relay, world) = (FakeRelay::start(), World::new());
+    relay.rules(|rules| rules.wants_auth = true);
+    let provider = world.serve(&[&relay.url()], &UNLIMITED);
+    relay.wait_for_frame("authentication", |heard| heard.frame[0] == "AUTH");
+    relay.rules(|rules| rules.wants_auth = false);
+    let customer = Messenger::new(&relay.url(), &provider.pubkey);
+    for way in BOTH {
+        assert_eq!(customer.call(way, "note", &json!({ "text": "in" })).said(), "in");
+    }
 }
 
 fn nothing_of_the_machine_is_told_in_errors() {
