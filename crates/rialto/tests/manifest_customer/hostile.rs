@@ -19,6 +19,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_manifest_that_is_too_long_is_not_read),
     case!(a_long_description_does_not_fill_the_screen),
     case!(hostile_answers_end_the_call),
+    case!(a_key_with_a_thousand_manifests_hides_nobody),
 ];
 
 fn publish(market: &mut Market, tools: &[Value]) {
@@ -257,4 +258,23 @@ fn hostile_answers_end_the_call() {
         assert!(!call.told().contains("panicked") && !call.told().contains("overflow"), "{}", call.told());
         assert!(begun.elapsed() < Duration::from_secs(20), "it took {:?}", begun.elapsed());
     }
+}
+
+fn a_key_with_a_thousand_manifests_hides_nobody() {
+    let mut market = Market::closed();
+    let flooder = nostr::key::Keys::generate();
+    for number in 0..1000 {
+        let tool = json!({ "tool_name": "forecast", "description": "mine" });
+        let content = json!({ "mcp_version": "0.1", "name": "weather", "description": "flood", "tools": [tool] });
+        let draft = market.shop.manifest("").with_content(&content.to_string()).without("d");
+        market.relay.publish(&draft.tag(&["d", &format!("weather{number}")]).sign(&flooder));
+    }
+    market.shop.publish(&market.shop.manifest(""));
+    let begun = Instant::now();
+    let found = output(market.run(&["find", "--no-check", "--json"]));
+    assert!(found.contains(&market.shop.npub()), "{found:.2000}");
+    let (call, order) = market.ask(&[]);
+    market.shop.say(&order, &json!({ "forecast": "Sunny" }));
+    ends_with(call, "Sunny");
+    assert!(begun.elapsed() < Duration::from_secs(25), "it took {:?}", begun.elapsed());
 }

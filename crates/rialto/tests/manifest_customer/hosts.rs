@@ -15,6 +15,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(fifty_calls_at_once_get_their_own_answers),
     case!(a_host_is_told_when_the_manifest_changes),
     case!(arguments_that_do_not_fit_are_refused_before_they_are_sent),
+    case!(a_call_that_is_cancelled_holds_up_nobody),
     case!(a_host_with_two_services_calls_each_in_its_way),
     case!(our_own_provider_and_our_own_customer_understand_each_other),
 ];
@@ -133,6 +134,27 @@ fn arguments_that_do_not_fit_are_refused_before_they_are_sent() {
         assert!(answer.get("error").is_some() || answer["result"]["isError"] == true, "{arguments}: {answer}");
     }
     assert!(!market.relay.published().iter().any(|event| [4, 1059].contains(&event.kind)));
+}
+
+fn a_call_that_is_cancelled_holds_up_nobody() {
+    for encryption in ["", SEALED] {
+        let (mut host, mut shop, _market) = begin(encryption);
+        host.ask("tools/list", &json!({}));
+        let first = host.call("forecast", &json!({ "city": "Rome" }));
+        let order = shop.order();
+        shop.say(&order, &json!({ "forecast": "of Rome" }));
+        assert_eq!(host.answer(first)["result"]["structuredContent"]["forecast"], "of Rome");
+        let given_up = host.call("forecast", &json!({ "city": "Venice" }));
+        let late = shop.order();
+        host.notify("notifications/cancelled", &json!({ "requestId": given_up, "reason": "enough" }));
+        // This provider says what it answers, so nothing can be confused.
+        let next = host.call("forecast", &json!({ "city": "Paris" }));
+        let order = shop.order();
+        assert_eq!(order.body()["arguments"]["city"], "Paris");
+        shop.say(&late, &json!({ "forecast": "of Venice" }));
+        shop.say(&order, &json!({ "forecast": "of Paris" }));
+        assert_eq!(host.answer(next)["result"]["structuredContent"]["forecast"], "of Paris");
+    }
 }
 
 fn a_host_with_two_services_calls_each_in_its_way() {

@@ -243,12 +243,14 @@ fn a_call_outlives_its_connection() {
 }
 
 fn a_provider_whose_clock_is_wrong_is_understood() {
-    for offset in [-30, -300, 30, 300] {
+    for offset in [-60, 60, 300] {
         in_both_forms(|market, call, order| {
             let tags: [&[&str]; 2] = [&["p", &order.event.pubkey], &["e", &order.event.id]];
             let keys = market.shop.keys.clone();
             let late = market.shop.letter(&keys, &order, &truth().to_string(), &tags, now() + offset);
             market.relay.publish(&late);
+            let mut call = call;
+            assert!(call.end().success(), "{offset} s, {:?}: {}", order.route, call.told());
             ends_with(call, "the truth");
         });
     }

@@ -15,7 +15,7 @@ use crate::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_call_takes_the_most_private_way),
-    case!(a_plain_call_takes_the_best_way_that_is_not_sealed),
+    case!(a_plain_call_is_plain_dvmcp_or_kind_4),
     case!(a_call_keeps_to_the_wire_it_is_told),
     case!(a_wire_that_is_not_there_is_not_replaced_by_another),
     case!(a_sealed_message_that_no_relay_takes_is_not_sent_as_kind_4),
@@ -113,14 +113,15 @@ fn a_call_takes_the_most_private_way() {
     }
 }
 
-fn a_plain_call_takes_the_best_way_that_is_not_sealed() {
+fn a_plain_call_is_plain_dvmcp_or_kind_4() {
     for (announced, manifest, expected) in [
         (Sealed, WITHOUT, PlainDvmcp),
         (Plain, WITHOUT, PlainDvmcp),
-        (Sealed, NIP59, Message),
-        (Sealed, UNTAGGED, Message),
-        (Plain, NIP04, Message),
+        (Sealed, NIP59, PlainDvmcp),
+        (Sealed, UNTAGGED, PlainDvmcp),
+        (Plain, NIP04, PlainDvmcp),
         (Nothing, NIP59, Message),
+        (Nothing, NIP04, Message),
         (Nothing, UNTAGGED, Message),
     ] {
         goes(announced, manifest, &["--plain"], expected);

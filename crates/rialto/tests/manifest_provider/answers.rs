@@ -21,6 +21,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(results_that_are_too_large_are_an_error),
     case!(answers_keep_to_the_limit_of_the_relay),
     case!(messages_are_served_where_relays_demand_authentication),
+    case!(tags_and_letters_that_clients_add_do_no_harm),
     case!(nothing_of_the_machine_is_told_in_errors),
 ];
 
@@ -178,6 +179,22 @@ fn messages_are_served_where_relays_demand_authentication() {
     let customer = Messenger::new(&relay.url(), &provider.pubkey);
     for way in BOTH {
         assert_eq!(customer.call(way, "note", &json!({ "text": "in" })).said(), "in");
+    }
+}
+
+fn tags_and_letters_that_clients_add_do_no_harm() {
+    let desk = Desk::unlimited();
+    // The name of the tool is `note`, however it is written.
+    let text = r#"{"tool\u005fname":"n\u006fte","arguments":{"text":"\u0078"}}"#;
+    for way in BOTH {
+        let draft = desk.customer.draft(way, text).without("p");
+        let draft = draft
+            .tag(&["p", &desk.provider.pubkey, "wss://relay.example", "the weather"])
+            .tag(&["subject", "weather"])
+            .tag(&["alt", "a request"])
+            .tag(&["client", "somebody"]);
+        let id = desk.customer.post_draft(way, &draft);
+        assert_eq!(desk.customer.answer(way, &id).said(), "x", "{way:?}");
     }
 }
 

@@ -23,6 +23,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_manifest_is_published_once_at_the_start),
     case!(the_name_stays_over_a_restart_and_the_time_never_goes_back),
     case!(a_clean_stop_withdraws_every_addressable_event),
+    case!(a_service_that_comes_back_is_described_after_its_withdrawal),
     case!(a_service_that_stays_is_not_withdrawn),
     case!(a_private_service_has_no_manifest),
     case!(hidden_tools_are_not_in_the_manifest),
@@ -197,6 +198,18 @@ fn a_clean_stop_withdraws_every_addressable_event() {
     let addresses = [format!("30200:{me}:weather"), format!("31990:{me}:weather")];
     assert_eq!(withdrawn(&events, "a"), BTreeSet::from(addresses));
     assert_eq!(withdrawn(&events, "k"), BTreeSet::from(["30200".to_owned(), "31990".to_owned()]));
+}
+
+fn a_service_that_comes_back_is_described_after_its_withdrawal() {
+    let mut desk = Desk::new(&["--name", "weather"]);
+    let first = desk.manifest("a manifest", |_| true);
+    desk.provider.process.stop();
+    let withdrawal =
+        desk.relay.wait_for_event("a withdrawal", |event| event.kind == 5 && event.has_tag("e", &first.id));
+    desk.kill_and_restart(&["--name", "weather"]);
+    let second = desk.manifest("a new manifest", |event| event.id != first.id);
+    // Or relays that keep withdrawals would refuse it.
+    assert!(second.created_at > withdrawal.created_at, "{} and {}", second.created_at, withdrawal.created_at);
 }
 
 fn a_service_that_stays_is_not_withdrawn() {

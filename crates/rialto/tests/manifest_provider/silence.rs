@@ -12,6 +12,8 @@ use crate::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(chat_is_not_answered),
+    case!(much_chat_is_not_answered_either),
+    case!(chat_of_those_who_may_not_ask_is_not_answered_either),
     case!(what_cannot_be_decrypted_is_not_answered),
     case!(a_message_that_answers_something_is_not_answered),
     case!(answers_without_tags_are_not_answered),
@@ -60,6 +62,38 @@ fn chat_is_not_answered() {
             "```json\n{\"tool_name\":\"note\",\"arguments\":{\"tag\":\"silent\"}}\n```",
         ],
     );
+}
+
+fn much_chat_is_not_answered_either() {
+    // Not even to say that it is too much, or too long.
+    let desk = Desk::new(&["--rate-per-key", "3"]);
+    let talker = desk.another_customer();
+    for number in 0..30 {
+        let way = BOTH[number % 2];
+        desk.inject(&talker.finish(way, &talker.draft(way, &format!("hello {number}"))).1);
+        let answer = talker.draft(way, r#"{"error":{"code":"x","message":"y"}}"#);
+        desk.inject(&talker.finish(way, &answer).1);
+        let garbage = Draft::new(MESSAGE, format!("garbage {number}")).tag(&["p", &desk.provider.pubkey]);
+        desk.inject(&garbage.sign(&talker.keys));
+    }
+    let long = "a long story ".repeat(20_000);
+    desk.inject(&talker.finish(Way::Message, &talker.draft(Way::Message, &long)).1);
+    desk.customer.barrier();
+    assert!(talker.everything().is_empty(), "{:#?}", talker.everything());
+}
+
+fn chat_of_those_who_may_not_ask_is_not_answered_either() {
+    let denied = Keys::generate();
+    let desk = Desk::new(&["--deny", &hex_key(&denied)]);
+    let denied = crate::nostr_side::messenger::Messenger::with_keys(&desk.relay.url(), &desk.provider.pubkey, denied);
+    for way in BOTH {
+        denied.post(way, "hello");
+        denied.post(way, r#"{"content":[]}"#);
+        let reply = denied.draft(way, &note()).tag(&["e", &"ab".repeat(32)]);
+        denied.post_draft(way, &reply);
+    }
+    desk.customer.barrier();
+    assert!(denied.everything().is_empty(), "{:#?}", denied.everything());
 }
 
 fn what_cannot_be_decrypted_is_not_answered() {
