@@ -5,8 +5,10 @@
 
 use libfuzzer_sys::fuzz_target;
 use nostr::prelude::{Event, Kind, PublicKey, Signature, Tag, Timestamp, UnsignedEvent};
-use rialto_wire::dvmcp::request::{Body, OpenJobs, Reading};
-use rialto_wire::dvmcp::{Command, announcement, answer, request};
+use rialto_wire::dvmcp::request::OpenJobs;
+use rialto_wire::request::{Body, Reading};
+use rialto_wire::dvmcp::{announcement, answer, request};
+use rialto_wire::request::Command;
 
 const KINDS: [u16; 4] = [5910, 6910, 7000, 31990];
 

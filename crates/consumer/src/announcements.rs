@@ -3,7 +3,7 @@
 
 use crate::store::{Changed, Document, Error};
 use nostr::prelude::{Event, EventId, Timestamp};
-use rialto_wire::dvmcp::announcement::{self, Service};
+use rialto_wire::service::{self, Service, Wire};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -63,7 +63,7 @@ impl Announcements {
 
     /// Reads an announcement; `None` if it is none, is dated too far ahead, or a newer one has been seen.
     pub fn take(&self, event: &Event, now: Timestamp) -> Option<Service> {
-        let service = announcement::read(event)?;
+        let service = service::read(event)?;
         if event.created_at.as_secs() > now.as_secs().saturating_add(MAX_FUTURE) {
             return None;
         }
@@ -109,7 +109,11 @@ impl Announcements {
 
 fn key(service: &Service) -> String {
     // The name is as long as its author wants; the key need not be.
-    format!("{}:{}", service.provider.to_hex(), service.id.chars().take(200).collect::<String>())
+    let (provider, id) = (service.provider.to_hex(), service.id.chars().take(200).collect::<String>());
+    match service.wire {
+        Wire::Dvmcp => format!("{provider}:{id}"),
+        wire => format!("{}:{provider}:{id}", wire.name()),
+    }
 }
 
 fn shrink(marks: &mut Marks) {

@@ -17,8 +17,8 @@ use rialto_relay::seal::{self, Sealer};
 use rialto_relay::sign::sign;
 use rialto_relay::status::{State, Status};
 use rialto_relay::verdict::Verdict;
-use rialto_wire::dvmcp::announcement::Service;
 use rialto_wire::dvmcp::{self, answer};
+use rialto_wire::service::{self, Service};
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -257,7 +257,7 @@ impl Inner {
             let Ok(inner) = self.sealer.open(&event) else { return };
             return self.answered(&inner, Privacy::Sealed);
         }
-        if event.kind == dvmcp::announcement_kind() {
+        if service::is_description(event.kind) {
             if let Some(service) = self.announcements.take(&event, self.clock.now()) {
                 // Nobody may be listening.
                 let _ = self.announced.send(Arc::new(service));
@@ -356,7 +356,7 @@ impl Interests {
         if !self.lists.is_empty() {
             watches.push(watch(dvmcp::tool_lists_filter().events(self.lists.iter().copied())));
         }
-        watches.extend(self.providers.iter().map(|provider| watch(dvmcp::announcements_of(*provider))));
+        watches.extend(self.providers.iter().map(|provider| watch(service::of(*provider))));
         watches
     }
 }

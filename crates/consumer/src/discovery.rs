@@ -10,8 +10,9 @@ use crate::reply::Reply;
 use crate::text;
 use nostr::prelude::{PublicKey, Timestamp};
 use rialto_relay::status::{State, Status};
-use rialto_wire::dvmcp::announcement::Service;
-use rialto_wire::dvmcp::{self, Command, answer, request};
+use rialto_wire::dvmcp::{self, answer};
+use rialto_wire::request::{self, Command};
+use rialto_wire::service::{self, Service};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,7 +66,7 @@ pub struct Finding {
 
 /// The newest announcement of every service on the relays.
 pub async fn announced(customer: &Customer) -> Result<Vec<Service>, Error> {
-    let mut query = customer.0.pool.query(&[dvmcp::announcements_filter()], PATIENCE);
+    let mut query = customer.0.pool.query(&service::all(), PATIENCE);
     let mut newest: HashMap<(PublicKey, String), Service> = HashMap::new();
     while let Some(event) = query.next().await {
         if let Some(service) = customer.announcements().take(&event, customer.0.clock.now()) {
@@ -95,7 +96,7 @@ fn unreachable(relays: &[Status]) -> Option<Error> {
 /// Asks everybody for their tools.
 async fn everybody(customer: &Customer) -> Result<Vec<(PublicKey, Reply, Duration)>, Error> {
     let inner = &customer.0;
-    let mut event = request::write(Command::ListTools, None, String::new(), inner.me(), inner.clock.now());
+    let mut event = dvmcp::request::write(Command::ListTools, None, String::new(), inner.me(), inner.clock.now());
     request::distinguish(&mut event, &inner.salt());
     let id = event.compute_id();
     let _open = Collecting { customer, id };
@@ -220,15 +221,11 @@ fn merged(
 }
 
 fn announced_finding(service: &Service, now: Timestamp) -> Finding {
-    let tool = |tool: &serde_json::Value| {
-        let text = |key: &str| tool.get(key).and_then(serde_json::Value::as_str).unwrap_or_default();
-        (text::name(text("name")), text::limited(&text::one_line(text("description")), 500))
-    };
     Finding {
         provider: service.provider,
         name: text::name(&service.name),
         about: text::limited(&text::one_line(&service.about), 500),
-        tools: service.tools.iter().map(tool).collect(),
+        tools: service.tools.iter().filter_map(|text| Item::read(text.as_bytes(), "name")).map(brief).collect(),
         sealed: service.sealed,
         announced: Some(service.announced),
         last_seen: service.announced.min(now),

@@ -7,7 +7,8 @@ pub use crate::exchange::{Privacy, Progress};
 use crate::reply::Reply;
 use nostr::prelude::{EventId, PublicKey};
 use rialto_mcp::pending::Patience;
-use rialto_wire::dvmcp::{Command, request};
+use rialto_wire::dvmcp;
+use rialto_wire::request::{self, Command};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -70,7 +71,7 @@ impl Ongoing {
         let Order { provider, command, content, privacy, patience } = order;
         let customer = customer.0.clone();
         let now = customer.clock.now();
-        let mut event = request::write(command, Some(provider), content, customer.me(), now);
+        let mut event = dvmcp::request::write(command, Some(provider), content, customer.me(), now);
         if command.has_feedback() {
             // Nobody waits for a run that begins later than this.
             request::expire(&mut event, seconds_after(now, patience.silence));
@@ -191,7 +192,7 @@ impl Ongoing {
 
     fn cancel(&self) {
         let now = self.customer.clock.now();
-        let mut event = request::write_cancel(self.id, self.provider, self.customer.me(), now);
+        let mut event = dvmcp::request::write_cancel(self.id, self.provider, self.customer.me(), now);
         request::expire(&mut event, seconds_after(now, PATIENCE.silence));
         if let Ok(event) = self.customer.enclose(event, &self.provider, self.privacy) {
             self.customer.pool.publish(&event);

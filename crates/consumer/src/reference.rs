@@ -9,8 +9,7 @@ use crate::text;
 use nostr::nips::nip05::Nip05Address;
 use nostr::nips::nip19::{FromBech32, Nip19};
 use nostr::prelude::{PublicKey, RelayUrl};
-use rialto_wire::dvmcp;
-use rialto_wire::dvmcp::announcement::Service;
+use rialto_wire::service::{self, Service};
 
 /// Relays of one link that are used; whoever made it could have put in any number.
 const MAX_HINTS: usize = 5;
@@ -100,7 +99,7 @@ impl Reference {
         let target = match Nip19::from_bech32(text).map_err(|_| Unknown::Damaged)? {
             Nip19::Pubkey(provider) => Target { provider, id: None, relays: Vec::new() },
             Nip19::Profile(profile) => Target { provider: profile.public_key, id: None, relays: few(profile.relays) },
-            Nip19::Coordinate(place) if place.coordinate.kind == dvmcp::announcement_kind() => Target {
+            Nip19::Coordinate(place) if service::is_description(place.coordinate.kind) => Target {
                 provider: place.coordinate.public_key,
                 id: Some(place.coordinate.identifier.clone()),
                 relays: few(place.relays),

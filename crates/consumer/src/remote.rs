@@ -8,9 +8,9 @@ use crate::text;
 use nostr::nips::nip19::{Nip19Profile, ToBech32};
 use nostr::prelude::{PublicKey, RelayUrl};
 use rialto_mcp::pending::Patience;
-use rialto_wire::dvmcp::announcement::Service;
 use rialto_wire::dvmcp::content::{self, Execute};
-use rialto_wire::dvmcp::{self, Command};
+use rialto_wire::request::Command;
+use rialto_wire::service::{self, Service};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ impl Remote {
 
     /// Asks the relays for the announcement.
     pub async fn look_up(&self) -> Result<(), Error> {
-        let filter = dvmcp::announcements_of(self.provider);
+        let filter = service::of(self.provider);
         let mut query = self.customer.0.pool.query(&[filter], ANNOUNCEMENT_PATIENCE);
         let mut patience = ANNOUNCEMENT_PATIENCE;
         while let Ok(Some(event)) = tokio::time::timeout(patience, query.next()).await {

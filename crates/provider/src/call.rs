@@ -3,6 +3,7 @@
 //! What went wrong inside (which program died, and with which words) is for the operator; the customer gets a code and a
 //! sentence that tells nothing of it.
 
+use crate::catalogue::Output;
 use rialto_mcp::error::Kind;
 use rialto_mcp::json;
 use rialto_mcp::local::Local;
@@ -10,8 +11,9 @@ use rialto_mcp::pending::Fault;
 use rialto_mcp::reply::Answer;
 use rialto_mcp::server::Service;
 use rialto_wire::dvmcp::answer;
-use rialto_wire::dvmcp::failure::{Code, Failure};
-use rialto_wire::dvmcp::request::{Body, Execution};
+use rialto_wire::failure::{Code, Failure};
+use rialto_wire::manifest;
+use rialto_wire::request::{Body, Execution};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -26,15 +28,25 @@ pub(crate) struct Reply {
     pub(crate) complaint: Option<String>,
 }
 
+/// What a customer gets of a result.
+#[derive(Debug)]
+pub(crate) enum Form {
+    /// All of it, as the content of a response.
+    Response,
+    /// What the tool has promised, as the text of a message.
+    Message(Output),
+}
+
 /// Does what a request asks for. Progress is reported under `token`, if there is one.
 pub(crate) async fn perform<S: Service>(
     local: &Local<S>,
     body: &Body,
     limit: Duration,
     token: Option<u64>,
+    form: &Form,
 ) -> Result<Reply, Failure> {
     match body {
-        Body::Execute(execution) => execute(local, execution, limit, token).await,
+        Body::Execute(execution) => execute(local, execution, limit, token, form).await,
         Body::Batch(executions) => batch(local, executions, limit, token).await,
         Body::Read { uri } => {
             let params = serde_json::json!({ "uri": uri }).to_string();
@@ -61,12 +73,34 @@ async fn execute<S: Service>(
     execution: &Execution,
     limit: Duration,
     token: Option<u64>,
+    form: &Form,
 ) -> Result<Reply, Failure> {
     let limit = execution.timeout.map_or(limit, |asked| asked.min(limit));
     let began = Instant::now();
     let result = ask(local, "tools/call", &call_params(execution, token), limit).await?;
-    let seconds = (began.elapsed().as_secs_f64() * 1e6).round() / 1e6;
-    Ok(Reply { complaint: answer::complaint(&result), content: answer::completed(&result, seconds) })
+    let complaint = answer::complaint(&result);
+    let content = match (form, &complaint) {
+        (Form::Response, _) => {
+            let seconds = (began.elapsed().as_secs_f64() * 1e6).round() / 1e6;
+            answer::completed(&result, seconds)
+        }
+        (Form::Message(_), Some(words)) => manifest::answer::complained(words, &result),
+        (Form::Message(output), None) => promised(&result, output)?,
+    };
+    Ok(Reply { content, complaint })
+}
+
+/// The result in the form that the tool has promised; a server that does not keep its promise is at fault, not the customer.
+fn promised(result: &[u8], output: &Output) -> Result<String, Failure> {
+    let text = manifest::answer::given(result, output.is_structured)?;
+    let value = serde_json::from_str(&text).map_err(|_| Failure::new(Code::InternalError, "the result is no JSON"))?;
+    match output.schema.as_ref().map_or(Ok(()), |schema| schema.check(&value)) {
+        Ok(()) => Ok(text),
+        Err(misfit) => {
+            let words = format!("the result does not fit what the tool promises: {}", misfit.message);
+            Err(Failure::new(Code::InternalError, words).at(misfit.pointer))
+        }
+    }
 }
 
 fn call_params(execution: &Execution, token: Option<u64>) -> Vec<u8> {
@@ -98,14 +132,14 @@ async fn batch<S: Service>(
     let mut complaint = None;
     // One after the other: a batch is one job, and takes one place.
     for (index, execution) in executions.iter().enumerate() {
-        let content = match execute(local, execution, limit, token).await {
+        let content = match execute(local, execution, limit, token, &Form::Response).await {
             Ok(reply) => {
                 complaint = complaint.or(reply.complaint.map(|words| format!("call {index}: {words}")));
                 reply.content
             }
             Err(failure) => {
                 complaint = complaint.or(Some(format!("call {index}: {failure}")));
-                failure.content()
+                answer::failed(&failure)
             }
         };
         results.push(content);

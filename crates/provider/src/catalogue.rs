@@ -6,11 +6,11 @@ use rialto_mcp::json;
 use rialto_mcp::local::Local;
 use rialto_mcp::reply::Answer;
 use rialto_mcp::server::Service;
-use rialto_wire::dvmcp::Command;
-use rialto_wire::dvmcp::failure::{Code, Failure};
-use rialto_wire::dvmcp::request::Execution;
+use rialto_wire::failure::{Code, Failure};
+use rialto_wire::manifest::CONTENT_SCHEMA;
+use rialto_wire::request::{Command, Execution};
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// No list is longer; a server that goes on for ever is not followed.
 const MAX_ITEMS: usize = 20_000;
@@ -23,8 +23,37 @@ pub(crate) struct Catalogue {
     pub(crate) resources: Vec<Vec<u8>>,
     pub(crate) templates: Vec<Vec<u8>>,
     pub(crate) prompts: Vec<Vec<u8>>,
-    schemas: HashMap<String, Arc<Schema>>,
+    schemas: HashMap<String, Schemas>,
 }
+
+/// What a tool takes, and what it gives.
+#[derive(Debug, Clone)]
+struct Schemas {
+    input: Arc<Schema>,
+    output: Option<Arc<Schema>>,
+}
+
+impl Schemas {
+    /// The reason why a tool is not safe to offer, if it is not.
+    fn compile(tool: &[u8]) -> Result<Self, String> {
+        let input = Schema::compile(json::get(tool, "inputSchema").unwrap_or(b"{}")).map_err(|why| why.to_string())?;
+        let output = json::get(tool, "outputSchema").filter(|schema| *schema != b"null").map(Schema::compile);
+        let output = output.transpose().map_err(|why| format!("its output schema: {why}"))?;
+        Ok(Self { input: Arc::new(input), output: output.map(Arc::new) })
+    }
+}
+
+/// What a tool has promised to give.
+#[derive(Debug, Clone)]
+pub(crate) struct Output {
+    /// It has a schema of its own, and gives what that describes.
+    pub(crate) is_structured: bool,
+    pub(crate) schema: Option<Arc<Schema>>,
+}
+
+/// What tools give that promise nothing.
+static CONTENT: LazyLock<Option<Arc<Schema>>> =
+    LazyLock::new(|| Schema::compile(CONTENT_SCHEMA.as_bytes()).ok().map(Arc::new));
 
 impl Catalogue {
     /// Asks for all lists. Tools whose schema is not safe to run are left out; the second value tells which and why.
@@ -38,9 +67,9 @@ impl Catalogue {
         let mut refused = Vec::new();
         for tool in list(local, Kind::Tools).await {
             let Some(name) = json::get_string(&tool, "name").map(|name| name.into_owned()) else { continue };
-            match Schema::compile(json::get(&tool, "inputSchema").unwrap_or(b"{}")) {
-                Ok(schema) => {
-                    catalogue.schemas.insert(name, Arc::new(schema));
+            match Schemas::compile(&tool) {
+                Ok(schemas) => {
+                    catalogue.schemas.insert(name, schemas);
                     catalogue.tools.push(tool);
                 }
                 Err(reason) => refused.push(format!("tool `{name}` is not offered: {reason}")),
@@ -81,13 +110,20 @@ impl Catalogue {
         }
     }
 
+    /// What a tool has promised to give.
+    pub(crate) fn output(&self, tool: &str) -> Output {
+        let own = self.schemas.get(tool).and_then(|schemas| schemas.output.clone());
+        Output { is_structured: own.is_some(), schema: own.or_else(|| CONTENT.clone()) }
+    }
+
     /// Whether a tool is offered and takes these arguments.
     pub(crate) fn admit(&self, execution: &Execution) -> Result<(), Failure> {
-        let Some(schema) = self.schemas.get(&execution.name) else {
+        let Some(schemas) = self.schemas.get(&execution.name) else {
             let name: String = execution.name.chars().take(128).collect();
             return Err(Failure::new(Code::UnknownTool, format!("there is no tool `{name}`")));
         };
-        schema
+        schemas
+            .input
             .check(&execution.value)
             .map_err(|misfit| Failure::new(Code::InvalidInput, misfit.message).at(misfit.pointer))
     }

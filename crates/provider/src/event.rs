@@ -1,6 +1,7 @@
 //! What a provider tells the person who runs it. Nothing here is sent to customers.
 
 use nostr::prelude::PublicKey;
+use rialto_wire::service::Way;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +29,7 @@ pub enum Event {
         what: String,
         took: Duration,
         code: Option<&'static str>,
-        sealed: bool,
+        way: Way,
     },
     Warning(String),
 }

@@ -3,6 +3,7 @@
 use crate::limits::Limits;
 use nostr::prelude::{Keys, PublicKey};
 use rialto_wire::dvmcp::request::OpenJobs;
+use rialto_wire::service::Wire;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,6 +25,8 @@ pub struct Plan {
     pub id: String,
     pub name: String,
     pub about: String,
+    /// The ways in which it can be called.
+    pub wires: BTreeSet<Wire>,
     pub access: Access,
     pub limits: Limits,
     pub window: Window,

@@ -15,16 +15,17 @@ use crate::job::State;
 use crate::limits::Gauge;
 use crate::plan::{Plan, REANNOUNCE};
 use crate::record::Record;
-use nostr::prelude::{Event as Signed, EventId, Timestamp};
+use nostr::prelude::{Event as Signed, EventId, Filter, Timestamp};
 use rialto_mcp::local::{Local, Notes};
 use rialto_mcp::message::Notification;
 use rialto_mcp::server::Service;
 use rialto_relay::clock::Clock;
 use rialto_relay::pool::{Arrival, Pool, Watch};
 use rialto_relay::seal::{self, Sealer};
-use rialto_wire::dvmcp::failure::{Code, Failure};
-use rialto_wire::dvmcp::provider_filters;
-use rialto_wire::dvmcp::request::{Address, Body};
+use rialto_wire::failure::{Code, Failure};
+use rialto_wire::request::{Address, Body};
+use rialto_wire::service::{Way, Wire};
+use rialto_wire::{dvmcp, manifest};
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::io;
@@ -47,12 +48,16 @@ const INFO: &str = concat!("{\"name\":\"rialto\",\"version\":\"", env!("CARGO_PK
 pub fn watches(plan: &Plan) -> Vec<Watch> {
     let me = plan.keys.public_key();
     let window = Duration::from_secs(plan.window.past);
-    let [to_us, to_anyone] = provider_filters(me, plan.open_jobs);
-    vec![
-        Watch { filter: to_us, spread: window },
-        Watch { filter: to_anyone, spread: window },
-        Watch { filter: seal::filter(me), spread: window + Duration::from_secs(seal::SPREAD_SECS) },
-    ]
+    let watch = |filter: Filter| Watch { filter, spread: window };
+    let mut watches = Vec::new();
+    if plan.wires.contains(&Wire::Dvmcp) {
+        watches.extend(dvmcp::provider_filters(me, plan.open_jobs).map(watch));
+    }
+    if plan.wires.contains(&Wire::Manifest) {
+        watches.push(watch(manifest::filter(me)));
+    }
+    watches.push(Watch { filter: seal::filter(me), spread: window + Duration::from_secs(seal::SPREAD_SECS) });
+    watches
 }
 
 /// What makes the loop turn.
@@ -83,7 +88,7 @@ struct Ended {
 struct Ticket {
     address: Address,
     relay: Arc<str>,
-    sealed: bool,
+    way: Way,
     came: Instant,
     what: String,
     expires: Option<Timestamp>,

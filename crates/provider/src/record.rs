@@ -6,8 +6,8 @@
 //! when all its requests have left the window in which they would be taken, so that forgetting never lets one run twice.
 
 use nostr::prelude::{Event, EventId, PublicKey, Timestamp};
-use rialto_wire::dvmcp::Command;
-use rialto_wire::dvmcp::request::Address;
+use rialto_wire::request::{Address, Command};
+use rialto_wire::service::{Way, Wire};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -32,6 +32,9 @@ enum Line<'a> {
         customer: PublicKey,
         command: Option<Name>,
         sealed: bool,
+        /// By direct message.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        message: bool,
     },
     Done {
         id: EventId,
@@ -120,7 +123,7 @@ pub struct Recovered {
 #[derive(Debug)]
 pub struct Unfinished {
     pub address: Address,
-    pub sealed: bool,
+    pub way: Way,
 }
 
 /// Whether a request has been here before.
@@ -168,11 +171,12 @@ impl Record {
     }
 
     /// Notes that a request is about to be run.
-    pub fn begin(&mut self, address: &Address, sealed: bool, now: Timestamp) -> io::Result<()> {
+    pub fn begin(&mut self, address: &Address, way: Way, now: Timestamp) -> io::Result<()> {
         self.turn(now);
         let (id, customer) = (address.request, address.customer);
         let command = address.command.map(Name);
-        self.young.write(&Line::Begin { id, at: now.as_secs(), customer, command, sealed })?;
+        let (sealed, message) = (way.sealed, way.wire == Wire::Manifest);
+        self.young.write(&Line::Begin { id, at: now.as_secs(), customer, command, sealed, message })?;
         self.young.jobs.insert(key(&id), Place::Running);
         Ok(())
     }
@@ -344,10 +348,11 @@ impl Line<'_> {
 
     fn tell(self, offset: u64, jobs: &mut HashMap<Key, Place>, tale: &mut Tale) {
         match self {
-            Line::Begin { id, customer, command, sealed, .. } => {
+            Line::Begin { id, customer, command, sealed, message, .. } => {
                 jobs.insert(key(&id), Place::Running);
                 let address = Address { request: id, customer, command: command.map(|name| name.0) };
-                tale.begun.insert(key(&id), Unfinished { address, sealed });
+                let way = Way { wire: if message { Wire::Manifest } else { Wire::Dvmcp }, sealed };
+                tale.begun.insert(key(&id), Unfinished { address, way });
             }
             Line::Done { id, at, .. } => {
                 jobs.insert(key(&id), Place::Done { offset, at: short(at) });
@@ -366,8 +371,8 @@ mod tests {
     use super::{Known, Record};
     use nostr::prelude::{Event, EventId, Keys, Kind, Timestamp, UnsignedEvent};
     use rialto_relay::sign::sign;
-    use rialto_wire::dvmcp::Command;
-    use rialto_wire::dvmcp::request::Address;
+    use rialto_wire::request::{Address, Command};
+    use rialto_wire::service::Way;
     use std::io::Write;
 
     fn address(number: u8) -> Address {
@@ -391,7 +396,7 @@ mod tests {
             assert!(recovered.unfinished.is_empty());
             assert!(Record::open(folder.path(), 100, now).is_err(), "one process at a time");
             for one in [&running, &done, &delivered] {
-                record.begin(one, false, now).unwrap();
+                record.begin(one, Way::PUBLIC, now).unwrap();
             }
             for one in [&done, &delivered] {
                 record.finish(&one.request, std::slice::from_ref(&answer), now).unwrap();
@@ -422,11 +427,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let now = Timestamp::from(1000);
         let (mut record, _) = Record::open(folder.path(), 100, now).unwrap();
-        record.begin(&address(1), false, now).unwrap();
+        record.begin(&address(1), Way::PUBLIC, now).unwrap();
         // As a write leaves it that fails half way, if the rest cannot be removed.
         (&record.young.file).write_all(b"{\"begin\":{\"id\":\"00").unwrap();
         record.young.is_torn = true;
-        record.begin(&address(2), false, now).unwrap();
+        record.begin(&address(2), Way::PUBLIC, now).unwrap();
         record.finish(&address(2).request, &[event()], now).unwrap();
         assert!(record.answers(&address(2).request).is_some(), "places are right");
         drop(record);
@@ -442,14 +447,14 @@ mod tests {
     fn a_generation_that_cannot_be_replaced_goes_on() {
         let folder = tempfile::tempdir().unwrap();
         let (mut record, _) = Record::open(folder.path(), 100, Timestamp::from(1000)).unwrap();
-        record.begin(&address(1), false, Timestamp::from(1000)).unwrap();
+        record.begin(&address(1), Way::PUBLIC, Timestamp::from(1000)).unwrap();
         std::fs::create_dir(folder.path().join("jobs.new")).unwrap();
-        record.begin(&address(2), false, Timestamp::from(1200)).unwrap();
+        record.begin(&address(2), Way::PUBLIC, Timestamp::from(1200)).unwrap();
         assert_eq!(record.known(&address(1).request), Known::Running);
         std::fs::remove_dir(folder.path().join("jobs.new")).unwrap();
         // And a try that was interrupted between its two steps is continued.
         std::fs::rename(folder.path().join("jobs"), folder.path().join("jobs.old")).unwrap();
-        record.begin(&address(3), false, Timestamp::from(1300)).unwrap();
+        record.begin(&address(3), Way::PUBLIC, Timestamp::from(1300)).unwrap();
         drop(record);
         let (record, _) = Record::open(folder.path(), 100, Timestamp::from(1300)).unwrap();
         assert!([1, 2, 3].iter().all(|number| record.known(&address(*number).request) == Known::Running));
@@ -459,13 +464,13 @@ mod tests {
     fn requests_are_forgotten_only_when_they_would_not_be_taken_any_more() {
         let folder = tempfile::tempdir().unwrap();
         let (mut record, _) = Record::open(folder.path(), 100, Timestamp::from(1000)).unwrap();
-        record.begin(&address(1), false, Timestamp::from(1000)).unwrap();
-        record.begin(&address(2), false, Timestamp::from(1099)).unwrap();
-        record.begin(&address(3), false, Timestamp::from(1100)).unwrap();
+        record.begin(&address(1), Way::PUBLIC, Timestamp::from(1000)).unwrap();
+        record.begin(&address(2), Way::PUBLIC, Timestamp::from(1099)).unwrap();
+        record.begin(&address(3), Way::PUBLIC, Timestamp::from(1100)).unwrap();
         assert_eq!(record.known(&address(1).request), Known::Running, "one generation back");
-        record.begin(&address(4), false, Timestamp::from(1199)).unwrap();
+        record.begin(&address(4), Way::PUBLIC, Timestamp::from(1199)).unwrap();
         assert_eq!(record.known(&address(2).request), Known::Running, "100 seconds after it came");
-        record.begin(&address(5), false, Timestamp::from(1200)).unwrap();
+        record.begin(&address(5), Way::PUBLIC, Timestamp::from(1200)).unwrap();
         assert_eq!(record.known(&address(1).request), Known::New);
         assert_eq!(record.known(&address(3).request), Known::Running);
         assert_eq!(record.len(), 3);

@@ -2,10 +2,14 @@
 //!
 //! Unwrapping is the second half of the verifying gate: the wrap has passed it already, the seal passes it here. The id of
 //! the inner event is computed, not believed, so that one request in many wraps is still one request.
+//!
+//! Also the older way to hide a text (NIP-04), for those who know no other. It has no authentication of its own; the
+//! signature of the event around it must have been checked.
 
 use crate::sign::sign;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use nostr::nips::nip04;
 use nostr::nips::nip44::v2::{self, ConversationKey};
 use nostr::prelude::{Event, Filter, Keys, Kind, PublicKey, Tag, Timestamp, UnsignedEvent};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -106,6 +110,17 @@ impl Sealer {
         let tags = [Tag::public_key(*receiver)];
         Ok(sign(&wrapper, UnsignedEvent::new(wrapper.public_key(), earlier(now), Kind::GiftWrap, tags, content)))
     }
+
+    /// Hides a text from all but `receiver` (NIP-04).
+    pub fn hide(&self, receiver: &PublicKey, text: &str) -> Result<String, Unopened> {
+        let iv = random::<16>()?;
+        nip04::encrypt_with_iv(self.keys.secret_key(), receiver, text, iv).map_err(|_| Unopened::Unreadable)
+    }
+
+    /// Reads what `sender` has hidden (NIP-04).
+    pub fn reveal(&self, sender: &PublicKey, text: &str) -> Result<String, Unopened> {
+        nip04::decrypt(self.keys.secret_key(), sender, text).map_err(|_| Unopened::Unreadable)
+    }
 }
 
 /// Opens one wrap.
@@ -119,12 +134,7 @@ pub fn close(keys: &Keys, receiver: &PublicKey, inner: UnsignedEvent, now: Times
 }
 
 fn encrypt(key: &ConversationKey, text: &str) -> Result<String, Unopened> {
-    let mut nonce = [0; 32];
-    match getrandom(&mut nonce, GetRandomFlags::empty()) {
-        Ok(32) => {}
-        _ => return Err(Unopened::Random),
-    }
-    let payload = v2::encrypt_to_bytes_with_nonce(key, text.as_bytes(), nonce).map_err(|_| Unopened::TooLong)?;
+    let payload = v2::encrypt_to_bytes_with_nonce(key, text.as_bytes(), random()?).map_err(|_| Unopened::TooLong)?;
     Ok(BASE64.encode(payload))
 }
 
@@ -135,6 +145,14 @@ fn decrypt(key: &ConversationKey, text: &str) -> Result<String, Unopened> {
     }
     let bytes = v2::decrypt_to_bytes(key, &payload).map_err(|_| Unopened::Unreadable)?;
     String::from_utf8(bytes).map_err(|_| Unopened::Unreadable)
+}
+
+fn random<const N: usize>() -> Result<[u8; N], Unopened> {
+    let mut bytes = [0; N];
+    match getrandom(&mut bytes, GetRandomFlags::empty()) {
+        Ok(read) if read == N => Ok(bytes),
+        _ => Err(Unopened::Random),
+    }
 }
 
 /// A random moment in the two days before.
@@ -149,7 +167,7 @@ fn earlier(now: Timestamp) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
-    use super::{SPREAD_SECS, Unopened, close, open};
+    use super::{SPREAD_SECS, Sealer, Unopened, close, open};
     use crate::sign::sign;
     use nostr::nips::nip44;
     use nostr::nips::nip59::UnwrappedGift;
@@ -172,6 +190,22 @@ mod tests {
         assert_eq!(open(&stranger, &wrap).unwrap_err(), Unopened::Unreadable);
         // Another implementation opens it as well.
         assert_eq!(UnwrappedGift::from_gift_wrap(&receiver, &wrap).unwrap().sender, sender.public_key());
+    }
+
+    #[test]
+    fn what_is_hidden_is_read_by_its_receiver_alone_and_nothing_damaged_is() {
+        let (sender, receiver) = (Sealer::new(Keys::generate()), Sealer::new(Keys::generate()));
+        let (from, to) = (sender.keys.public_key(), receiver.keys.public_key());
+        for text in ["", "{}", "ünï", &"x".repeat(5000)] {
+            let hidden = sender.hide(&to, text).unwrap();
+            assert_eq!(receiver.reveal(&from, &hidden).unwrap(), text);
+            assert_ne!(receiver.reveal(&to, &hidden).ok().as_deref(), Some(text), "{text}: with another key");
+        }
+        let hidden = sender.hide(&to, "{\"tool_name\":\"a\",\"arguments\":{}}").unwrap();
+        let half = hidden.len() / 2;
+        for damaged in ["", "?iv=", "a?iv=b", &hidden[..half], &hidden[half..], &hidden.replace("?iv=", "?iv=?iv=")] {
+            assert_eq!(receiver.reveal(&from, damaged), Err(Unopened::Unreadable), "{damaged}");
+        }
     }
 
     #[test]

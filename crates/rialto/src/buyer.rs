@@ -9,7 +9,7 @@ use rialto_consumer::pins::Pins;
 use rialto_consumer::reference::{Reference, Unknown};
 use rialto_consumer::remote::{Remote, Sealing};
 use rialto_consumer::text;
-use rialto_wire::dvmcp::failure::Code;
+use rialto_wire::failure::Code;
 
 use crate::environment::Environment;
 use crate::exit::Exit;

@@ -16,6 +16,7 @@ mod paths;
 mod relays;
 mod suggest;
 mod talk;
+mod wires;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -11,8 +11,8 @@ use market::{Provider, relay, tool};
 use nostr::nips::nip19::ToBech32;
 use nostr::prelude::Timestamp;
 use rialto_relay::embedded::Relay;
-use rialto_wire::dvmcp::failure::{Code, Failure};
-use rialto_wire::dvmcp::request::Body;
+use rialto_wire::failure::{Code, Failure};
+use rialto_wire::request::Body;
 use serde_json::{Value, json};
 use support::{Run, World};
 

@@ -2,4 +2,10 @@
 //! place that knows event kinds and tags.
 
 pub mod dvmcp;
+pub mod failure;
+pub mod manifest;
+pub mod request;
+pub mod service;
+pub mod size;
 pub mod strict;
+mod tags;

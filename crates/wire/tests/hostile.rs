@@ -5,8 +5,10 @@
 use nostr::prelude::{Event, EventId, Keys, Kind, PublicKey, Signature, Tag, Timestamp, UnsignedEvent};
 use rialto_wire::dvmcp::announcement::{self, Offer};
 use rialto_wire::dvmcp::answer::{self, Outcome, Writer};
-use rialto_wire::dvmcp::request::{self, Address, OpenJobs};
-use rialto_wire::dvmcp::{Command, failure::Code};
+use rialto_wire::dvmcp::request::{self, OpenJobs};
+use rialto_wire::failure::Code;
+use rialto_wire::request::Address;
+use rialto_wire::request::Command;
 use rialto_wire::strict;
 
 /// Enough randomness for a test.

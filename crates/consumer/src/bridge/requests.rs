@@ -11,8 +11,8 @@ use rialto_mcp::error::{Error, Kind};
 use rialto_mcp::json;
 use rialto_mcp::peer::progress_token;
 use rialto_mcp::version::meta;
-use rialto_wire::dvmcp::Command;
 use rialto_wire::dvmcp::content::Execute;
+use rialto_wire::request::Command;
 use std::sync::Arc;
 
 /// What of a request's `_meta` is between the host and us.

@@ -147,7 +147,7 @@ async fn learn(bridge: &Weak<Bridge>, remote: &Remote, index: usize) -> Result<(
 
 /// Waits until the service announces something new; `false` if nothing can come any more.
 async fn next_announcement(
-    announced: &mut tokio::sync::broadcast::Receiver<Arc<rialto_wire::dvmcp::announcement::Service>>,
+    announced: &mut tokio::sync::broadcast::Receiver<Arc<rialto_wire::service::Service>>,
     remote: &Remote,
 ) -> bool {
     loop {

@@ -4,13 +4,14 @@ use super::{Cause, Provider};
 use crate::catalogue::Catalogue;
 use crate::event::Event as Told;
 use crate::plan::Ending;
-use nostr::prelude::{Event, Timestamp};
+use nostr::prelude::{Event, Timestamp, UnsignedEvent};
 use rialto_mcp::server::Service;
 use rialto_relay::publication::Publication;
 use rialto_relay::sign::sign;
 use rialto_relay::verdict::Verdict;
 use rialto_relay::work;
-use rialto_wire::dvmcp::announcement::{self, Offer};
+use rialto_wire::service::{self, Wire};
+use rialto_wire::{dvmcp, manifest};
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +31,7 @@ const RELOAD_PAUSE: Duration = Duration::from_secs(1);
 /// What was said last.
 #[derive(Debug)]
 pub(super) struct Announced {
-    /// The announcement and the relay list, and how they were taken.
+    /// The descriptions of the service and the lists of relays, and how they were taken.
     events: Vec<(Event, Arc<Publication>)>,
     /// It is time to say it again, changed or not.
     pub(super) is_due: bool,
@@ -103,31 +104,53 @@ impl<S: Service> Provider<S> {
         }
         let before = std::mem::replace(&mut self.catalogue, catalogue);
         self.catalogue.remember(&before);
-        self.announce();
+        for tool in self.announce() {
+            self.observer.warn(format!("tool `{tool}` is too long for a manifest; it is found only over DVMCP"));
+        }
     }
 
-    fn announce(&mut self) {
+    /// What is to be said, but for the lists of relays; and the tools that fit nowhere.
+    fn descriptions(&self, now: Timestamp) -> (Vec<UnsignedEvent>, Vec<String>) {
+        let (plan, catalogue, me) = (&self.plan, &self.catalogue, self.plan.keys.public_key());
+        let (id, name, about) = (plan.id.as_str(), plan.name.as_str(), plan.about.as_str());
+        let (tools, relays) = (catalogue.tools.as_slice(), plan.relays.as_slice());
+        let (mut events, mut left_out) = (Vec::new(), Vec::new());
+        if plan.wires.contains(&Wire::Dvmcp) {
+            let Catalogue { resources, templates, prompts, .. } = catalogue;
+            let offer = dvmcp::announcement::Offer { id, name, about, tools, resources, templates, prompts, relays };
+            events.push(offer.write(me, now));
+        }
+        if plan.wires.contains(&Wire::Manifest) {
+            let offer = manifest::description::Offer { id, name, about, tools, relays };
+            let (manifests, others) = offer.write(me, now);
+            events.extend(manifests);
+            left_out = others;
+        }
+        (events, left_out)
+    }
+
+    /// Says what is offered; gives the names of the tools that do not fit.
+    fn announce(&mut self) -> Vec<String> {
         self.announced.is_due = false;
         if self.plan.access.is_private() {
-            return;
+            return Vec::new();
         }
         let now = self.now();
         let now = self.announced.next(now);
+        let (mut events, left_out) = self.descriptions(now);
         let keys = &self.plan.keys;
-        let offer = Offer {
-            id: &self.plan.id,
-            name: &self.plan.name,
-            about: &self.plan.about,
-            tools: &self.catalogue.tools,
-            resources: &self.catalogue.resources,
-            templates: &self.catalogue.templates,
-            prompts: &self.catalogue.prompts,
-            relays: &self.plan.relays,
-        };
         let me = keys.public_key();
-        let announcement = sign(keys, offer.write(me, now));
-        let relay_list = sign(keys, announcement::relay_list(&self.plan.relays, me, now));
-        let events = [announcement, relay_list];
+        events.push(service::relay_list(&self.plan.relays, me, now));
+        if self.plan.wires.contains(&Wire::Manifest) {
+            events.push(service::inbox_list(&self.plan.relays, me, now));
+        }
+        let events: Vec<Event> = events.into_iter().map(|event| sign(keys, event)).collect();
+        let is_replaced = |old: &Event| events.iter().any(|new| new.kind == old.kind && d(new) == d(old));
+        let mut gone = std::mem::take(&mut self.announced.events);
+        gone.retain(|(old, _)| service::is_description(old.kind) && !is_replaced(old));
+        for (old, _) in &gone {
+            self.pool.publish(&sign(keys, service::withdrawal(old, now)));
+        }
         let published: Vec<_> = events.iter().map(|event| self.pool.publish(event)).collect();
         self.announced.events = events.iter().cloned().zip(published.iter().cloned()).collect();
         let (observer, pool, keys) = (self.observer.clone(), self.pool.clone(), self.plan.keys.clone());
@@ -143,6 +166,7 @@ impl<S: Service> Provider<S> {
             }
             observer.tell(Told::Announced { accepted: report.accepted, relays: report.verdicts.len() + report.open });
         });
+        left_out
     }
 
     /// A relay that we are connected to again may have lost what it was told; one that was away for long was never told.
@@ -162,17 +186,21 @@ impl<S: Service> Provider<S> {
         }
     }
 
-    /// Takes the announcement back.
+    /// Takes back what describes the service.
     pub(super) fn withdraw(&mut self) {
-        let Some((announcement, _)) = self.announced.events.first().filter(|_| self.plan.ending == Ending::Withdraw)
-        else {
+        let events = std::mem::take(&mut self.announced.events);
+        if self.plan.ending != Ending::Withdraw || events.is_empty() {
             return;
-        };
-        let id = announcement.id;
+        }
         let now = self.now();
         let at = self.announced.next(now);
-        let keys = &self.plan.keys;
-        let event = sign(keys, announcement::withdrawal(id, &self.plan.id, keys.public_key(), at));
-        self.pool.publish(&event);
+        for (event, _) in events.iter().filter(|(event, _)| service::is_description(event.kind)) {
+            self.pool.publish(&sign(&self.plan.keys, service::withdrawal(event, at)));
+        }
     }
+}
+
+/// What tells descriptions of one kind apart.
+fn d(event: &Event) -> Option<String> {
+    event.tags.identifier()
 }

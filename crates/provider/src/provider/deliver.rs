@@ -9,7 +9,9 @@ use rialto_relay::sign::sign;
 use rialto_relay::verdict::Verdict;
 use rialto_relay::work;
 use rialto_wire::dvmcp::answer::Writer;
-use rialto_wire::dvmcp::failure::Failure;
+use rialto_wire::failure::Failure;
+use rialto_wire::service::{Way, Wire};
+use rialto_wire::{manifest, size};
 use std::time::Duration;
 
 /// No event is longer, whatever relays say: most take 64 KiB.
@@ -37,18 +39,29 @@ impl<S: Service> Provider<S> {
         whole.saturating_sub(AROUND).max(1024)
     }
 
-    fn enclose(&self, ticket: &Ticket, event: UnsignedEvent) -> Option<Event> {
-        if !ticket.sealed {
-            return Some(sign(&self.plan.keys, event));
-        }
-        match self.sealer.close(&ticket.address.customer, event, self.now()) {
-            Ok(wrap) => Some(wrap),
-            // Never in the open instead.
-            Err(error) => {
-                self.observer.warn(format!("an answer could not be sealed: {error}"));
-                None
-            }
-        }
+    /// Whether a message with this text fits into an event. Encryption makes it a third longer.
+    pub(super) fn fits(&self, way: Way, text: &str) -> bool {
+        let limit = self.content_limit(way.sealed);
+        if way == Way::MESSAGE { text.len() <= limit / 4 * 3 } else { size::quoted(text) <= limit }
+    }
+
+    /// An answer by message.
+    pub(super) fn message(&self, ticket: &Ticket, text: String) -> UnsignedEvent {
+        manifest::answer::write(&ticket.address, text, ticket.way.sealed, self.plan.keys.public_key(), self.now())
+    }
+
+    fn enclose(&self, ticket: &Ticket, mut event: UnsignedEvent) -> Option<Event> {
+        let (keys, customer) = (&self.plan.keys, &ticket.address.customer);
+        let enclosed = match ticket.way {
+            Way { sealed: true, .. } => self.sealer.close(customer, event, self.now()),
+            Way { wire: Wire::Manifest, .. } => self.sealer.hide(customer, &event.content).map(|hidden| {
+                event.content = hidden;
+                sign(keys, event)
+            }),
+            Way { wire: Wire::Dvmcp, .. } => Ok(sign(keys, event)),
+        };
+        // Never in the open instead.
+        enclosed.map_err(|error| self.observer.warn(format!("an answer could not be sealed: {error}"))).ok()
     }
 
     /// Sends something that nobody needs to keep.
@@ -58,15 +71,22 @@ impl<S: Service> Provider<S> {
         }
     }
 
-    /// Both answers to a request that failed.
+    /// Everything that is said to a request that failed.
+    fn failure(&self, ticket: &Ticket, failure: &Failure) -> Vec<UnsignedEvent> {
+        match ticket.way.wire {
+            Wire::Dvmcp => self.writer(ticket).failure(&ticket.address, failure).to_vec(),
+            Wire::Manifest => vec![self.message(ticket, manifest::answer::failed(failure))],
+        }
+    }
+
     pub(super) fn fail(&mut self, ticket: &Ticket, failure: &Failure) {
-        let events = self.writer(ticket).failure(&ticket.address, failure).to_vec();
+        let events = self.failure(ticket, failure);
         self.answer(ticket, events, Some(failure.code.as_str()));
     }
 
     /// The same, for requests that leave no trace.
     pub(super) fn fail_unrecorded(&mut self, ticket: &Ticket, failure: &Failure) {
-        for event in self.writer(ticket).failure(&ticket.address, failure) {
+        for event in self.failure(ticket, failure) {
             self.send(ticket, event);
         }
         self.tell(ticket, Some(failure.code.as_str()));
@@ -127,8 +147,8 @@ impl<S: Service> Provider<S> {
     }
 
     fn tell(&self, ticket: &Ticket, code: Option<&'static str>) {
-        let Ticket { address, sealed, came, what, .. } = ticket;
+        let Ticket { address, way, came, what, .. } = ticket;
         let (customer, what, took) = (address.customer, what.clone(), came.elapsed());
-        self.observer.tell(Told::Answered { customer, what, took, code, sealed: *sealed });
+        self.observer.tell(Told::Answered { customer, what, took, code, way: *way });
     }
 }

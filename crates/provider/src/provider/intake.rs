@@ -9,9 +9,10 @@ use nostr::prelude::{Event, EventId, PublicKey, UnsignedEvent};
 use rialto_mcp::server::Service;
 use rialto_relay::seal;
 use rialto_wire::dvmcp::answer::Outcome;
-use rialto_wire::dvmcp::failure::{Code, Failure};
-use rialto_wire::dvmcp::request::{self, Address, Body, Reading, Request};
-use rialto_wire::dvmcp::{Command, announcement};
+use rialto_wire::failure::{Code, Failure};
+use rialto_wire::request::{self, Address, Body, Command, Reading, Request};
+use rialto_wire::service::{Way, Wire};
+use rialto_wire::{dvmcp, manifest};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -30,14 +31,13 @@ pub(super) fn resend_gauge(now: Instant) -> Gauge {
 impl<S: Service> Provider<S> {
     pub(super) fn arrived(&mut self, event: Event, relay: Arc<str>, stored: bool) {
         let me = self.plan.keys.public_key();
-        let (event, sealed) = if seal::is_wrap(&event) {
-            // What cannot be opened is not for us, or not for anybody.
-            let Ok(inner) = self.sealer.open(&event) else { return };
-            (inner, true)
-        } else {
-            (unsigned(event), false)
+        // What cannot be opened is not for us, or not for anybody.
+        let Some((event, way)) = self.opened(event) else { return };
+        let reading = match way.wire {
+            Wire::Dvmcp => dvmcp::request::read(&event, &me, self.plan.open_jobs),
+            Wire::Manifest => manifest::request::read(&event, &me),
         };
-        let (address, read) = match request::read(&event, &me, self.plan.open_jobs) {
+        let (address, read) = match reading {
             Reading::NotOurs => return,
             Reading::Refused { address, failure } => (address, Err(failure)),
             Reading::Request(request) => (request.address.clone(), Ok(request)),
@@ -45,7 +45,7 @@ impl<S: Service> Provider<S> {
         let what = name(&address, read.as_ref().ok().map(|request| &request.body));
         let id = address.request;
         let expires = request::expiration(&event);
-        let ticket = Ticket { address, relay, sealed, came: Instant::now(), what, expires };
+        let ticket = Ticket { address, relay, way, came: Instant::now(), what, expires };
         if self.jobs.contains_key(&id) || self.record.known(&id) != Known::New {
             if !stored {
                 self.repeated(&id, &ticket.relay);
@@ -57,13 +57,13 @@ impl<S: Service> Provider<S> {
             Check::Drop => return,
             Check::Complain(failure) => {
                 // Who asked nobody in particular is not told who would not serve them.
-                if sealed || request::is_addressed(&event) {
+                if way.sealed || dvmcp::request::is_addressed(&event) {
                     self.complain(&ticket, &failure);
                 }
                 return;
             }
             Check::Refuse(failure) => {
-                if sealed || request::is_addressed(&event) {
+                if way.sealed || dvmcp::request::is_addressed(&event) {
                     self.refuse(&ticket, &failure);
                 }
                 return;
@@ -73,6 +73,22 @@ impl<S: Service> Provider<S> {
             Ok(request) => self.take(*request, ticket),
             Err(failure) => self.fail(&ticket, &failure),
         }
+    }
+
+    /// The event inside, if it is one of ours to read, and which way it came.
+    fn opened(&self, event: Event) -> Option<(UnsignedEvent, Way)> {
+        let (event, way) = if seal::is_wrap(&event) {
+            let inner = self.sealer.open(&event).ok()?;
+            let way = if manifest::is_sealed(inner.kind) { Way::SEALED_MESSAGE } else { Way::SEALED };
+            (inner, way)
+        } else if manifest::is_encrypted(event.kind) {
+            let mut event = unsigned(event);
+            event.content = self.sealer.reveal(&event.pubkey, &event.content).ok()?;
+            (event, Way::MESSAGE)
+        } else {
+            (unsigned(event), Way::PUBLIC)
+        };
+        self.plan.wires.contains(&way.wire).then_some((event, way))
     }
 
     /// Whether a request comes at the right time from somebody who may ask.
@@ -129,10 +145,10 @@ impl<S: Service> Provider<S> {
             let failure = Failure::new(Code::InvalidInput, "`cursor` is not one that this service gave");
             return self.fail(ticket, &failure);
         };
-        let limit = self.content_limit(ticket.sealed);
+        let limit = self.content_limit(ticket.way.sealed);
         let list = ticket.address.command.and_then(|command| self.catalogue.list(command));
         let Some((key, items)) = list else { return };
-        let content = announcement::page(key, items, start, limit);
+        let content = dvmcp::announcement::page(key, items, start, limit);
         // A single definition may be too long for an event.
         self.reply(ticket, Reply { content, complaint: None }, parts);
     }

@@ -2,15 +2,17 @@
 
 use super::intake::PROGRESS_PAUSE;
 use super::{Cause, Ended, Provider, Ticket};
-use crate::call;
+use crate::call::{self, Form};
 use crate::job::{Happened, State, Task, step};
 use crate::record::{Recovered, Unfinished};
 use nostr::prelude::EventId;
 use rialto_mcp::json;
 use rialto_mcp::server::Service;
-use rialto_wire::dvmcp::Command;
 use rialto_wire::dvmcp::answer::{self, Outcome, Progress};
-use rialto_wire::dvmcp::failure::{Code, Failure};
+use rialto_wire::failure::{Code, Failure};
+use rialto_wire::request::{Body, Command};
+use rialto_wire::service::Wire;
+use rialto_wire::size;
 use std::borrow::Cow;
 use tokio::time::Instant;
 
@@ -55,22 +57,26 @@ impl<S: Service> Provider<S> {
             return self.gauge.end(&address.customer);
         }
         // On disk before anything happens: whatever is not there never runs.
-        if let Err(error) = self.record.begin(address, ticket.sealed, now) {
+        if let Err(error) = self.record.begin(address, ticket.way, now) {
             self.observer.warn(format!("cannot write the record, so nothing is run: {error}"));
             self.jobs.remove(&id);
             self.gauge.end(&address.customer);
             let failure = Failure::new(Code::Busy, "the provider cannot take requests now");
             return self.fail_unrecorded(&ticket, &failure);
         }
-        if address.command.is_some_and(Command::has_feedback) {
+        if has_feedback(&ticket) {
             let begun = self.writer(&ticket).feedback(address, &Progress::Begun);
             self.send(&ticket, begun);
         }
         let token = self.token(id);
+        let form = match (ticket.way.wire, &body) {
+            (Wire::Manifest, Body::Execute(execution)) => Form::Message(self.catalogue.output(&execution.name)),
+            _ => Form::Response,
+        };
         let (local, causes, limit) = (self.local.clone(), self.causes.clone(), self.plan.timeout);
         let task = tokio::spawn(async move {
             let unreported = Unreported { id, causes: Some(causes) };
-            let outcome = call::perform(&local, &body, limit, token).await;
+            let outcome = call::perform(&local, &body, limit, token, &form).await;
             unreported.report(outcome);
         });
         if let Some(job) = self.jobs.get_mut(&id) {
@@ -102,7 +108,7 @@ impl<S: Service> Provider<S> {
         // Our token is no business of the customer's.
         let params = json::without_members(params, &["progressToken", "_meta"]);
         let Ok(params) = String::from_utf8(params) else { return };
-        if answer::quoted_size(&params) > self.content_limit(ticket.sealed) {
+        if size::quoted(&params) > self.content_limit(ticket.way.sealed) {
             return;
         }
         let step = Progress::Step { params: &params, words: Cow::Owned(words) };
@@ -130,8 +136,11 @@ impl<S: Service> Provider<S> {
     }
 
     pub(super) fn reply(&mut self, ticket: &Ticket, reply: call::Reply, parts: bool) {
-        let limit = self.content_limit(ticket.sealed);
-        let fits = answer::quoted_size(&reply.content) <= limit;
+        if ticket.way.wire == Wire::Manifest {
+            return self.reply_by_message(ticket, reply);
+        }
+        let limit = self.content_limit(ticket.way.sealed);
+        let fits = self.fits(ticket.way, &reply.content);
         if !fits && !parts {
             return self.too_large(ticket);
         }
@@ -143,7 +152,7 @@ impl<S: Service> Provider<S> {
                 let failed = Progress::Failed { code: Code::ToolError.as_str(), message: Cow::Borrowed(words) };
                 events.push(writer.feedback(address, &failed));
             }
-            None if address.command.is_some_and(Command::has_feedback) => {
+            None if has_feedback(ticket) => {
                 events.push(writer.feedback(address, &Progress::Succeeded));
             }
             None => {}
@@ -161,8 +170,23 @@ impl<S: Service> Provider<S> {
         self.answer(ticket, events, reply.complaint.map(|_| Code::ToolError.as_str()));
     }
 
+    fn reply_by_message(&mut self, ticket: &Ticket, reply: call::Reply) {
+        match reply.complaint {
+            _ if self.fits(ticket.way, &reply.content) => {
+                let event = self.message(ticket, reply.content);
+                self.answer(ticket, vec![event], reply.complaint.map(|_| Code::ToolError.as_str()));
+            }
+            // The words without the rest.
+            Some(words) => self.fail(ticket, &Failure::new(Code::ToolError, words)),
+            None => self.too_large(ticket),
+        }
+    }
+
     fn too_large(&mut self, ticket: &Ticket) {
-        let words = "the result fits into no event; ask for it in parts with `\"metadata\": {\"parts\": true}`";
+        let words = match ticket.way.wire {
+            Wire::Dvmcp => "the result fits into no event; ask for it in parts with `\"metadata\": {\"parts\": true}`",
+            Wire::Manifest => "the result fits into no message",
+        };
         self.fail(ticket, &Failure::new(Code::ResultTooLarge, words));
     }
 
@@ -173,9 +197,9 @@ impl<S: Service> Provider<S> {
             let (_, task) = step(State::Running, Happened::Restarted);
             if task == Task::Unknown {
                 let relay = self.plan.relays.first().cloned().unwrap_or_default();
-                let Unfinished { address, sealed } = unfinished;
+                let Unfinished { address, way } = unfinished;
                 let what = address.command.map_or("?", Command::name).to_owned();
-                let ticket = Ticket { address, relay: relay.into(), sealed, came, what, expires: None };
+                let ticket = Ticket { address, relay: relay.into(), way, came, what, expires: None };
                 let words = "the provider stopped during the call; nobody knows what it did";
                 self.fail(&ticket, &Failure::new(Code::OutcomeUnknown, words));
             }
@@ -184,6 +208,11 @@ impl<S: Service> Provider<S> {
             self.publish(id, answers);
         }
     }
+}
+
+/// Whether the customer is told when the work begins and when it has succeeded.
+fn has_feedback(ticket: &Ticket) -> bool {
+    ticket.way.wire == Wire::Dvmcp && ticket.address.command.is_some_and(Command::has_feedback)
 }
 
 /// Answers for a task that panics or is dropped.

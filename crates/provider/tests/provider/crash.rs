@@ -3,8 +3,9 @@
 use nostr::prelude::{Event, EventId, Keys, Kind, Timestamp, UnsignedEvent};
 use rialto_provider::record::{Known, Record};
 use rialto_relay::sign::sign;
-use rialto_wire::dvmcp::Command;
-use rialto_wire::dvmcp::request::Address;
+use rialto_wire::request::Address;
+use rialto_wire::request::Command;
+use rialto_wire::service::Way;
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -32,7 +33,7 @@ fn write(folder: &Path) -> Vec<(u8, usize)> {
     let (mut record, _) = Record::open(folder, KEEP, NOW).unwrap();
     let mut noted = Vec::new();
     for number in 1..=3 {
-        record.begin(&address(number), number == 2, NOW).unwrap();
+        record.begin(&address(number), [Way::PUBLIC, Way::SEALED, Way::MESSAGE][usize::from(number) % 3], NOW).unwrap();
         noted.push((number, length()));
     }
     for number in [2, 3, 4] {
@@ -67,7 +68,7 @@ fn cut_off_anywhere_what_was_noted_before_is_known_and_what_is_noted_later_too()
             for (id, answers) in &recovered.undelivered {
                 assert_eq!((record.known(id), answers.len()), (Known::Done, 1));
             }
-            record.begin(&address(9), false, NOW).unwrap();
+            record.begin(&address(9), Way::PUBLIC, NOW).unwrap();
             record.finish(&address(8).request, &[answer()], NOW).unwrap();
             assert!(record.answers(&address(8).request).is_some());
             drop(record);
@@ -96,5 +97,5 @@ fn rubbish_in_the_record_is_no_reason_to_stop() {
     let extreme = format!("{{\"done\":{{\"id\":\"{}\",\"at\":18446744073709551615}}}}\n", "11".repeat(32));
     std::fs::write(folder.path().join("jobs"), extreme).unwrap();
     let (mut record, _) = Record::open(folder.path(), KEEP, NOW).unwrap();
-    record.begin(&address(9), false, NOW).unwrap();
+    record.begin(&address(9), Way::PUBLIC, NOW).unwrap();
 }

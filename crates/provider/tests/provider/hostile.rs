@@ -5,7 +5,8 @@ use rialto_provider::plan::{Access, Plan};
 use rialto_relay::seal;
 use rialto_relay::sign::sign;
 use rialto_wire::dvmcp::answer::Answer;
-use rialto_wire::dvmcp::{Command, request};
+use rialto_wire::dvmcp::request;
+use rialto_wire::request::Command;
 use serde_json::{Value, json};
 
 use crate::stage::{Counter, Customer, Provider, dated, different, plan, relays};

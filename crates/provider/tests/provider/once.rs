@@ -5,7 +5,8 @@ use rialto_provider::limits::Limits;
 use rialto_relay::seal;
 use rialto_relay::sign::sign;
 use rialto_wire::dvmcp::answer::Status;
-use rialto_wire::dvmcp::{Command, request};
+use rialto_wire::dvmcp::request;
+use rialto_wire::request::Command;
 use serde_json::json;
 use std::time::Duration;
 

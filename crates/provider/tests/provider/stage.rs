@@ -25,7 +25,9 @@ use rialto_relay::seal;
 use rialto_relay::sign::sign;
 use rialto_wire::dvmcp::answer::{self, Answer, Feedback, Status};
 use rialto_wire::dvmcp::request::OpenJobs;
-use rialto_wire::dvmcp::{Command, customer_filter, request};
+use rialto_wire::dvmcp::{customer_filter, request};
+use rialto_wire::request::Command;
+use rialto_wire::service::Wire;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -117,6 +119,7 @@ pub(crate) fn plan(keys: &Keys, folder: &Path) -> Plan {
         id: "counter".into(),
         name: "counter".into(),
         about: String::new(),
+        wires: Wire::ALL.into(),
         access: Access::default(),
         limits: Limits { rate_per_key: 0, ..Limits::default() },
         window: DEFAULT_WINDOW,

@@ -1,15 +1,16 @@
 //! Announcements (kind 31990), the relay list that goes with them, and their withdrawal.
 
-use super::{ANNOUNCEMENT, REQUEST, TOPIC, tag, value};
-use nostr::prelude::{Event, EventId, Kind, PublicKey, Tag, Timestamp, UnsignedEvent};
+use super::{ANNOUNCEMENT, REQUEST};
+use crate::service::{Service, Wire, is_sealed, topics};
+use crate::size;
+use crate::tags::{tag, value};
+use nostr::prelude::{Event, PublicKey, Tag, Timestamp, UnsignedEvent};
 use rialto_mcp::json;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 /// The size up to which an announcement has complete definitions, and beyond which it does not grow.
 pub const MAX_BYTES: usize = 32 * 1024;
-
-/// Tools that are named in `t` tags; more would be refused by relays that count tags.
-const MAX_TOPICS: usize = 200;
 
 /// What is announced. Lists are of complete definitions, as JSON texts.
 #[derive(Debug, Clone, Copy)]
@@ -28,13 +29,9 @@ pub struct Offer<'a> {
 impl Offer<'_> {
     pub fn write(&self, me: PublicKey, now: Timestamp) -> UnsignedEvent {
         let names: Vec<_> = self.tools.iter().filter_map(|tool| json::get_string(tool, "name")).collect();
-        let mut tags = vec![
-            tag("d", [self.id]),
-            tag("k", [&REQUEST.as_u16().to_string()]),
-            tag("capabilities", ["mcp-1.0"]),
-            tag("t", [TOPIC]),
-        ];
-        tags.extend(names.iter().filter(|name| **name != TOPIC).take(MAX_TOPICS).map(|name| tag("t", [name])));
+        let mut tags =
+            vec![tag("d", [self.id]), tag("k", [&REQUEST.as_u16().to_string()]), tag("capabilities", ["mcp-1.0"])];
+        tags.extend(topics(names.iter().map(AsRef::as_ref)));
         tags.push(tag("encryption", ["nip59"]));
         tags.push(Tag::custom("relays", self.relays.iter()));
         UnsignedEvent::new(me, now, ANNOUNCEMENT, tags, self.content())
@@ -43,7 +40,7 @@ impl Offer<'_> {
     fn content(&self) -> String {
         let whole = self.with(|text| serde_json::from_slice(text).unwrap_or_default(), true);
         // In the event it stands inside a string, with quotes escaped.
-        let size = |content: &str| serde_json::to_string(content).map_or(usize::MAX, |text| text.len());
+        let size = size::quoted;
         if size(&whole) <= MAX_BYTES {
             return whole;
         }
@@ -95,36 +92,6 @@ fn brief(text: &[u8], length: usize) -> Value {
     Value::Object(kept)
 }
 
-/// Where the provider reads and writes (NIP-65).
-pub fn relay_list(relays: &[String], me: PublicKey, now: Timestamp) -> UnsignedEvent {
-    UnsignedEvent::new(me, now, Kind::RelayList, relays.iter().map(|relay| tag("r", [relay])), "")
-}
-
-/// Withdraws an announcement (NIP-09).
-pub fn withdrawal(announcement: EventId, id: &str, me: PublicKey, now: Timestamp) -> UnsignedEvent {
-    let kind = ANNOUNCEMENT.as_u16().to_string();
-    let tags = [Tag::event(announcement), tag("a", [&format!("{kind}:{}:{id}", me.to_hex())]), tag("k", [&kind])];
-    UnsignedEvent::new(me, now, Kind::EventDeletion, tags, "the service has stopped")
-}
-
-/// A service as its announcement describes it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Service {
-    pub provider: PublicKey,
-    pub id: String,
-    pub name: String,
-    pub about: String,
-    /// Definitions, complete or brief. Only objects with a name.
-    pub tools: Vec<Value>,
-    pub resources: Vec<Value>,
-    pub prompts: Vec<Value>,
-    pub relays: Vec<String>,
-    /// Sealed requests are taken.
-    pub sealed: bool,
-    pub announced: Timestamp,
-    pub event: EventId,
-}
-
 /// Reads an announcement that has passed the gate; `None` if it announces no MCP service.
 pub fn read(event: &Event) -> Option<Service> {
     let takes_requests =
@@ -132,30 +99,30 @@ pub fn read(event: &Event) -> Option<Service> {
     if event.kind != ANNOUNCEMENT || !takes_requests {
         return None;
     }
-    let content: Map<String, Value> = match serde_json::from_str(&event.content).ok()? {
-        Value::Object(content) => content,
+    let content = match serde_json::from_str(&event.content).ok()? {
+        Value::Object(_) => Cow::Borrowed(event.content.as_bytes()),
         // Some wrap the object in a string once more.
-        Value::String(inner) => serde_json::from_str(&inner).ok()?,
+        Value::String(inner) => {
+            serde_json::from_str::<Map<String, Value>>(&inner).ok()?;
+            Cow::Owned(inner.into_bytes())
+        }
         _ => return None,
     };
-    let text = |key: &str| content.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let list = |key: &str, name: &str| {
-        let items = content.get(key).and_then(Value::as_array).into_iter().flatten();
-        items.filter(|item| item.get(name).is_some_and(Value::is_string)).cloned().collect::<Vec<_>>()
-    };
+    let text = |key: &str| json::get_string(&content, key).unwrap_or_default().into_owned();
+    let tools = json::get(&content, "tools").unwrap_or(b"[]");
+    let tools = json::elements(tools).unwrap_or_default().into_iter().map(|place| &tools[place]);
+    let tools = tools.filter(|tool| json::get_string(tool, "name").is_some());
     let id = value(&event.tags, "d").unwrap_or_default().to_owned();
     let name = text("name");
-    let relays = event.tags.iter().find(|tag| tag.kind() == "relays").map(|tag| tag.as_slice()[1..].to_vec());
     Some(Service {
+        wire: Wire::Dvmcp,
         provider: event.pubkey,
         name: if name.is_empty() { id.clone() } else { name },
         id,
         about: text("about"),
-        tools: list("tools", "name"),
-        resources: list("resources", "uri"),
-        prompts: list("prompts", "name"),
-        relays: relays.unwrap_or_default(),
-        sealed: value(&event.tags, "encryption").is_some_and(|way| way.split(' ').any(|way| way == "nip59")),
+        tools: tools.map(|tool| String::from_utf8_lossy(tool).into_owned()).collect(),
+        sealed: is_sealed(&event.tags),
+        flaws: Vec::new(),
         announced: event.created_at,
         event: event.id,
     })

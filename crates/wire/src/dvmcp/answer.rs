@@ -1,8 +1,10 @@
 //! Answers: feedback (kind 7000) and responses (kind 6910). What a provider writes and a customer reads.
 
-use super::failure::Failure;
-use super::request::Address;
-use super::{FEEDBACK, REQUEST, RESPONSE, tag, value};
+use super::{FEEDBACK, REQUEST, RESPONSE};
+use crate::failure::Failure;
+use crate::request::{Address, Command};
+use crate::size::width;
+use crate::tags::{tag, value};
 use nostr::prelude::{Event, EventId, PublicKey, Tag, Timestamp, UnsignedEvent};
 use rialto_mcp::json;
 use serde_json::{Value, json};
@@ -61,7 +63,7 @@ impl Writer {
 
     /// The response with this content; `status` is `success` or `error`.
     pub fn response(&self, address: &Address, outcome: Outcome, content: impl Into<String>) -> UnsignedEvent {
-        let name = address.command.map_or("error", super::Command::name);
+        let name = address.command.map_or("error", Command::name);
         let [about, customer] = self.tags(address);
         let tags = [tag("c", [&format!("{name}-response")]), about, customer, tag("status", [outcome.as_str()])];
         UnsignedEvent::new(self.provider, self.now, RESPONSE, tags, content)
@@ -70,7 +72,7 @@ impl Writer {
     /// Both answers to a request that failed.
     pub fn failure(&self, address: &Address, failure: &Failure) -> [UnsignedEvent; 2] {
         let progress = Progress::Failed { code: failure.code.as_str(), message: Cow::Borrowed(&failure.message) };
-        [self.feedback(address, &progress), self.response(address, Outcome::Error, failure.content())]
+        [self.feedback(address, &progress), self.response(address, Outcome::Error, failed(failure))]
     }
 
     /// A response in parts of at most `limit` bytes of JSON each.
@@ -85,6 +87,12 @@ impl Writer {
         };
         pieces.iter().enumerate().map(part).collect()
     }
+}
+
+/// The content of the response to a request that failed.
+pub fn failed(failure: &Failure) -> String {
+    let content = [json!({ "type": "text", "text": failure.message })];
+    json!({ "content": content, "isError": true, "metadata": { "error": failure.object() } }).to_string()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,20 +114,6 @@ impl Outcome {
 pub fn digest(content: &str) -> String {
     let hash = ring::digest::digest(&ring::digest::SHA256, content.as_bytes());
     hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// How many bytes a character takes inside a JSON string.
-fn width(character: char) -> usize {
-    match character {
-        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
-        control if control < ' ' => 6,
-        other => other.len_utf8(),
-    }
-}
-
-/// How many bytes a text takes as a JSON string.
-pub fn quoted_size(text: &str) -> usize {
-    2 + text.chars().map(width).sum::<usize>()
 }
 
 /// Cuts text into pieces whose JSON string form has at most `limit` bytes.

@@ -1,8 +1,10 @@
 //! Requests (kind 5910): what a customer writes and a provider reads.
 
-use super::failure::{Code, Failure};
-use super::{Command, REQUEST, tag, value};
+use super::REQUEST;
+use crate::failure::{Code, Failure};
+use crate::request::{Address, Body, Command, Execution, Reading, Request};
 use crate::strict;
+use crate::tags::{tag, value};
 use nostr::prelude::{EventId, PublicKey, Tag, Timestamp, UnsignedEvent};
 use rialto_mcp::json;
 use serde_json::Value;
@@ -13,76 +15,6 @@ pub const MAX_CONTENT: usize = 128 * 1024;
 
 /// The most calls in one `batch-execute`.
 pub const MAX_BATCH: usize = 32;
-
-/// Whom an answer is for, and what it answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address {
-    pub request: EventId,
-    pub customer: PublicKey,
-    /// `None` if the request's command is not known.
-    pub command: Option<Command>,
-}
-
-/// A request that was understood.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Request {
-    pub address: Address,
-    pub body: Body,
-    /// Progress should be reported.
-    pub progress: bool,
-    /// A large result may come in parts.
-    pub parts: bool,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum Body {
-    List {
-        cursor: Option<String>,
-    },
-    Execute(Execution),
-    Batch(Vec<Execution>),
-    Read {
-        uri: String,
-    },
-    /// `arguments` is a JSON object.
-    Prompt {
-        name: String,
-        arguments: Option<String>,
-    },
-    /// The params of `completion/complete`.
-    Complete {
-        params: String,
-    },
-    Cancel {
-        target: EventId,
-    },
-}
-
-/// One call of one tool.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Execution {
-    pub name: String,
-    /// A JSON object, as the customer wrote it.
-    pub arguments: String,
-    /// The same, read.
-    pub value: Value,
-    pub timeout: Option<Duration>,
-    /// A JSON object for the MCP server.
-    pub meta: Option<String>,
-}
-
-/// What a provider makes of an event.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Reading {
-    Request(Box<Request>),
-    /// Meant for us, but not acceptable: to be answered.
-    Refused {
-        address: Address,
-        failure: Failure,
-    },
-    /// Not to be answered.
-    NotOurs,
-}
 
 /// Whether requests to nobody in particular are taken, beyond `list-tools`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,11 +55,6 @@ pub fn read(event: &UnsignedEvent, me: &PublicKey, open_jobs: OpenJobs) -> Readi
 /// Whether a request names a provider, rather than anybody who hears it.
 pub fn is_addressed(event: &UnsignedEvent) -> bool {
     value(&event.tags, "p").is_some()
-}
-
-/// When a request is over (NIP-40).
-pub fn expiration(event: &UnsignedEvent) -> Option<Timestamp> {
-    event.tags.expiration()
 }
 
 fn body(event: &UnsignedEvent, command: Command) -> Result<(Body, bool, bool), Failure> {
@@ -299,14 +226,4 @@ pub fn write_cancel(target: EventId, provider: PublicKey, me: PublicKey, now: Ti
     let mut request = write(Command::CancelExecution, Some(provider), String::new(), me, now);
     request.tags.push(Tag::event(target));
     request
-}
-
-/// Says until when a request should be taken.
-pub fn expire(request: &mut UnsignedEvent, at: Timestamp) {
-    request.tags.push(Tag::expiration(at));
-}
-
-/// Makes a request one of its kind: two equal requests of one second would have the same id, and only one would run.
-pub fn distinguish(request: &mut UnsignedEvent, salt: &str) {
-    request.tags.push(tag("salt", [salt]));
 }

@@ -3,9 +3,10 @@
 use super::announcement::{self, MAX_BYTES, Offer};
 use super::answer::{self, Answer, Outcome, Progress, Status, Writer};
 use super::content;
-use super::failure::{Code, Failure};
-use super::request::{self, Address, Body, OpenJobs, Reading};
+use super::request::{self, OpenJobs};
 use super::{Command, REQUEST};
+use crate::failure::{Code, Failure};
+use crate::request::{Address, Body, Reading};
 use nostr::prelude::{Event, Keys, Kind, PublicKey, Signature, Tag, Timestamp, UnsignedEvent};
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -105,7 +106,7 @@ fn a_completion_passes_on_what_it_is_and_nothing_else() {
 #[test]
 fn a_pointer_of_any_length_does_not_make_the_answer_long() {
     let failure = Failure::new(Code::InvalidInput, "no").at("/x".repeat(60_000));
-    assert!(failure.content().len() < 500);
+    assert!(answer::failed(&failure).len() < 500);
 }
 
 #[test]
@@ -329,9 +330,8 @@ fn announcements_stay_small_and_say_what_they_can() {
         assert!(event.as_json().len() < MAX_BYTES * 2, "{count} tools: {} bytes", event.as_json().len());
         let service = announcement::read(&event).unwrap();
         assert_eq!((service.id.as_str(), service.name.as_str(), service.sealed), ("weather", "Weather", true));
-        assert_eq!(service.relays, ["wss://a"]);
         assert!(!service.tools.is_empty());
-        assert_eq!(service.tools[0].get("inputSchema").is_some(), has_schemas, "{count} tools");
+        assert_eq!(service.tools[0].contains("inputSchema"), has_schemas, "{count} tools");
         if count <= 300 {
             assert_eq!(service.tools.len(), count);
         }

@@ -1,5 +1,6 @@
 //! What `rialto serve` can be told, and the plan that becomes of it.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,12 +11,14 @@ use rialto_hub::plan::{Plan as HubPlan, ServerPlan};
 use rialto_provider::limits::Limits;
 use rialto_provider::plan::{Access, DEFAULT_WINDOW, Ending, Plan};
 use rialto_wire::dvmcp::request::OpenJobs;
+use rialto_wire::service::Wire;
 
 use crate::commands::gateway::SettingFlags;
 use crate::environment::Environment;
 use crate::failure::{Failure, Outcome};
 use crate::identity::Identity;
 use crate::relays::{LOCAL, RelayFlags};
+use crate::wires::WireName;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -49,6 +52,11 @@ pub(crate) struct Arguments {
     /// Where the built-in relay listens, if no relay is given; port 0 takes any free one
     #[arg(long, value_name = "ADDRESS", default_value = LOCAL)]
     listen: SocketAddr,
+
+    /// How the service can be called: announced, by jobs of data vending machines (dvmcp); by a manifest and encrypted
+    /// direct messages (manifest)
+    #[arg(long, value_name = "WIRES", value_delimiter = ',', default_value = "dvmcp,manifest")]
+    wire: Vec<WireName>,
 
     /// Only this key may use the service, and it is not announced; may be repeated
     #[arg(long, value_name = "KEY")]
@@ -111,6 +119,7 @@ pub(super) struct Service {
     keys: Keys,
     name: Option<String>,
     about: String,
+    wires: BTreeSet<Wire>,
     access: Access,
     limits: Limits,
     open_jobs: OpenJobs,
@@ -140,6 +149,7 @@ impl Arguments {
             keys: identity.keys.clone(),
             name: self.name.clone(),
             about: self.about.clone(),
+            wires: self.wire.iter().map(|wire| wire.0).collect(),
             access: Access { allow: keys(&self.private)?, deny: keys(&self.deny)? },
             limits: Limits {
                 rate_per_key: self.rate_per_key,
@@ -193,6 +203,7 @@ impl Service {
             id: name.clone(),
             name,
             about: self.about,
+            wires: self.wires,
             access: self.access,
             limits: self.limits,
             window: DEFAULT_WINDOW,

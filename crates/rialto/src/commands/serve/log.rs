@@ -35,12 +35,11 @@ pub(super) fn observer(talk: Talk, aside: Arc<Aside>, ready: watch::Sender<Ready
                 let tone = if accepted == 0 { Tone::Warn } else { Tone::Verbose };
                 (tone, format!("announced: {accepted} of {relays} relays took it so far"))
             }
-            Event::Answered { customer, what, took, code, sealed } => {
+            Event::Answered { customer, what, took, code, way } => {
                 let npub = customer.to_bech32().unwrap_or_default();
                 let short: String = npub.chars().take(12).collect();
-                let way = if sealed { "sealed" } else { "public" };
                 let took = took.as_secs_f64() * 1000.0;
-                (Tone::Info, format!("{short}…  {what}  {took:.1} ms  {}  {way}", code.unwrap_or("ok")))
+                (Tone::Info, format!("{short}…  {what}  {took:.1} ms  {}  {}", code.unwrap_or("ok"), way.name()))
             }
             Event::Warning(words) => (Tone::Warn, words),
             _ => return,

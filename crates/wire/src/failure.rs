@@ -1,6 +1,6 @@
 //! The errors that a customer can get: one readable list.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The longest pointer that is told.
 const MAX_POINTER: usize = 1024;
@@ -97,14 +97,13 @@ impl Failure {
         self
     }
 
-    /// The content of the response. Names in a pointer are the customer's, and as long as they like; one that is longer than
-    /// any answer should be is left out.
-    pub fn content(&self) -> String {
+    /// The error as JSON. Names in a pointer are the customer's, and as long as they like; one that is longer than any answer
+    /// should be is left out.
+    pub(crate) fn object(&self) -> Value {
         let mut error = json!({ "code": self.code.as_str(), "message": self.message });
         if let Some(pointer) = self.pointer.as_ref().filter(|pointer| pointer.len() <= MAX_POINTER) {
             error["pointer"] = pointer.as_str().into();
         }
-        let content = [json!({ "type": "text", "text": self.message })];
-        json!({ "content": content, "isError": true, "metadata": { "error": error } }).to_string()
+        error
     }
 }

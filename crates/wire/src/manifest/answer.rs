@@ -1,0 +1,149 @@
+//! Answers: what a provider writes and a customer reads.
+
+use super::{is_for, kind, to};
+use crate::failure::{Code, Failure};
+use crate::request::Address;
+use crate::strict;
+use crate::tags::{tag, value};
+use nostr::prelude::{EventId, PublicKey, Timestamp, UnsignedEvent};
+use rialto_mcp::json;
+use serde_json::{Value, json};
+
+/// Writes an answer; its text is encrypted, or the whole sealed, when it is sent.
+pub fn write(address: &Address, text: String, sealed: bool, me: PublicKey, now: Timestamp) -> UnsignedEvent {
+    let tags = [to(address.customer), tag("e", [&address.request.to_hex()])];
+    UnsignedEvent::new(me, now, kind(sealed), tags, text)
+}
+
+/// The text for a tool's result: the structured part if the tool has promised one, else all of it.
+pub fn given(result: &[u8], is_structured: bool) -> Result<String, Failure> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let structured = json::get(result, "structuredContent").filter(|value| value.first() == Some(&b'{'));
+    match (is_structured, structured) {
+        (true, Some(structured)) => Ok(text(structured)),
+        // Some servers give only the text of it.
+        (true, None) => only_text(result)
+            .filter(|words| strict::parse(words).is_ok_and(|value| value.is_object()))
+            .ok_or_else(|| Failure::new(Code::InternalError, "the tool gave no structured result, which it promises")),
+        (false, Some(structured)) if json::get(result, "content").is_none() => {
+            let content = json!([{ "type": "text", "text": text(structured) }]).to_string();
+            Ok(text(&json::with_members(result, format!("\"content\":{content}").as_bytes())))
+        }
+        (false, _) => Ok(text(result)),
+    }
+}
+
+/// The text of a result that has nothing else.
+fn only_text(result: &[u8]) -> Option<String> {
+    let content: Value = serde_json::from_slice(json::get(result, "content")?).ok()?;
+    match content.as_array()?.as_slice() {
+        [only] => Some(only.get("text")?.as_str()?.to_owned()),
+        _ => None,
+    }
+}
+
+/// The text for a request that failed.
+pub fn failed(failure: &Failure) -> String {
+    json!({ "error": failure.object() }).to_string()
+}
+
+/// The text for a tool that says itself that it failed: its words, and its answer.
+pub fn complained(words: &str, result: &[u8]) -> String {
+    let mut error = Vec::new();
+    json::push_member(&mut error, b"code", &json::quoted(Code::ToolError.as_str()));
+    json::push_member(&mut error, b"message", &json::quoted(words));
+    if let Some(content) = json::get(result, "content") {
+        json::push_member(&mut error, b"content", content);
+    }
+    format!("{{\"error\":{{{}}}}}", String::from_utf8_lossy(&error))
+}
+
+/// A message to a customer: which request it answers, if it says so, and its text.
+pub fn read<'a>(event: &'a UnsignedEvent, me: &PublicKey) -> Option<(Option<EventId>, &'a str)> {
+    if !is_for(event, me) {
+        return None;
+    }
+    let about = match value(&event.tags, "e") {
+        // One that names something that is no event answers nothing.
+        Some(id) => Some(EventId::from_hex(id).ok()?),
+        None => None,
+    };
+    Some((about, &event.content))
+}
+
+/// What an answer says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// An MCP result.
+    Result(String),
+    Failed {
+        code: String,
+        message: String,
+        pointer: Option<String>,
+    },
+    /// Something is to be paid first.
+    Payment {
+        amount: Option<String>,
+        invoice: Option<String>,
+        words: String,
+    },
+    Unusable(String),
+}
+
+impl Answer {
+    /// Reads the text of an answer. `is_structured` says that the tool has promised a structured result.
+    pub fn read(text: &str, is_structured: bool) -> Self {
+        let trimmed = text.trim();
+        if trimmed.starts_with("lnbc") && trimmed.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            return Answer::Payment { amount: None, invoice: Some(trimmed.to_owned()), words: String::new() };
+        }
+        let value = match strict::parse(trimmed) {
+            Ok(value @ Value::Object(_)) => value,
+            Err(error) if trimmed.starts_with('{') => return Answer::Unusable(error.to_string()),
+            _ if is_structured => return Answer::Unusable("it is no JSON object".to_owned()),
+            _ => return Answer::Result(json!({ "content": [{ "type": "text", "text": trimmed }] }).to_string()),
+        };
+        if let Some(error) = value.get("error").filter(|_| !is_structured || value.get("error").is_some_and(is_error)) {
+            return Self::failure(error);
+        }
+        let has_items = |value: &Value| {
+            let items = value.get("content").and_then(Value::as_array);
+            items.is_some_and(|items| items.iter().all(|item| item.get("type").is_some_and(Value::is_string)))
+        };
+        if !is_structured && has_items(&value) {
+            return Answer::Result(trimmed.to_owned());
+        }
+        let mut members = Vec::new();
+        let content = json!([{ "type": "text", "text": trimmed }]).to_string();
+        json::push_member(&mut members, b"content", content.as_bytes());
+        json::push_member(&mut members, b"structuredContent", trimmed.as_bytes());
+        Answer::Result(format!("{{{}}}", String::from_utf8_lossy(&members)))
+    }
+
+    fn failure(error: &Value) -> Self {
+        // Some give only words.
+        let text = |key: &str| error.get(key).and_then(Value::as_str).map(ToOwned::to_owned);
+        let code = text("code").unwrap_or_default();
+        let message = text("message").or_else(|| error.as_str().map(ToOwned::to_owned)).unwrap_or_default();
+        match code.as_str() {
+            "payment_required" => {
+                let amount = error.get("amount_sat").map(|amount| match amount {
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                });
+                Answer::Payment { amount, invoice: text("invoice"), words: message }
+            }
+            "tool_error" => {
+                let plain = json!([{ "type": "text", "text": message }]);
+                let content = error.get("content").filter(|content| content.is_array()).unwrap_or(&plain);
+                Answer::Result(json!({ "content": content, "isError": true }).to_string())
+            }
+            _ => Answer::Failed { code, message, pointer: text("pointer") },
+        }
+    }
+}
+
+/// Whether this is what an error looks like, rather than a tool's own member of that name.
+fn is_error(error: &Value) -> bool {
+    error.get("code").is_some_and(Value::is_string) && error.get("message").is_some_and(Value::is_string)
+}

@@ -1,0 +1,125 @@
+//! What providers say of themselves, whichever way they are called.
+
+use crate::dvmcp::announcement;
+use crate::manifest::description;
+use crate::tags::tag;
+use crate::{dvmcp, manifest};
+use nostr::prelude::{Event, EventId, Filter, Kind, PublicKey, Tag, Tags, Timestamp, UnsignedEvent};
+
+/// What every announcement and every manifest of ours has as a `t` tag.
+pub(crate) const TOPIC: &str = "mcp";
+
+/// Tools that are named in `t` tags; more would be refused by relays that count tags.
+const MAX_TOPICS: usize = 200;
+
+/// How a service can be called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Wire {
+    /// Requests and responses of data vending machines.
+    Dvmcp,
+    /// Encrypted direct messages.
+    Manifest,
+}
+
+impl Wire {
+    pub const ALL: [Wire; 2] = [Wire::Dvmcp, Wire::Manifest];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Wire::Dvmcp => "dvmcp",
+            Wire::Manifest => "manifest",
+        }
+    }
+}
+
+/// How one request travels, and its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Way {
+    pub wire: Wire,
+    /// Nobody but the two can see who they are, let alone what they say.
+    pub sealed: bool,
+}
+
+impl Way {
+    pub const PUBLIC: Way = Way { wire: Wire::Dvmcp, sealed: false };
+    pub const SEALED: Way = Way { wire: Wire::Dvmcp, sealed: true };
+    pub const MESSAGE: Way = Way { wire: Wire::Manifest, sealed: false };
+    pub const SEALED_MESSAGE: Way = Way { wire: Wire::Manifest, sealed: true };
+
+    /// In a word or two.
+    pub fn name(self) -> &'static str {
+        match (self.wire, self.sealed) {
+            (Wire::Dvmcp, true) => "sealed",
+            (Wire::Dvmcp, false) => "public",
+            (Wire::Manifest, true) => "sealed message",
+            (Wire::Manifest, false) => "message",
+        }
+    }
+}
+
+/// A service as its announcement or its manifest describes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Service {
+    pub wire: Wire,
+    pub provider: PublicKey,
+    pub id: String,
+    pub name: String,
+    pub about: String,
+    /// MCP definitions as JSON texts; those of an announcement may be brief. Only objects with a name.
+    pub tools: Vec<String>,
+    /// Sealed requests are taken.
+    pub sealed: bool,
+    /// What could not be used, in words that may quote strangers.
+    pub flaws: Vec<String>,
+    pub announced: Timestamp,
+    pub event: EventId,
+}
+
+/// Reads an event that has passed the gate; `None` if it describes no MCP service.
+pub fn read(event: &Event) -> Option<Service> {
+    announcement::read(event).or_else(|| description::read(event))
+}
+
+/// Descriptions of all services. Those of others may lack the tag by which ours are found.
+pub fn all() -> [Filter; 2] {
+    [Filter::new().kind(dvmcp::ANNOUNCEMENT).hashtag(TOPIC), Filter::new().kind(manifest::MANIFEST)]
+}
+
+/// Descriptions of the services of one provider.
+pub fn of(provider: PublicKey) -> Filter {
+    Filter::new().kinds([dvmcp::ANNOUNCEMENT, manifest::MANIFEST]).author(provider)
+}
+
+/// Whether events of this kind describe services.
+pub fn is_description(kind: Kind) -> bool {
+    kind == dvmcp::ANNOUNCEMENT || kind == manifest::MANIFEST
+}
+
+/// The tags by which tools are found.
+pub(crate) fn topics<'a>(names: impl Iterator<Item = &'a str>) -> impl Iterator<Item = Tag> {
+    std::iter::once(TOPIC).chain(names.filter(|name| *name != TOPIC).take(MAX_TOPICS)).map(|name| tag("t", [name]))
+}
+
+/// Whether a description says that sealed requests are taken.
+pub(crate) fn is_sealed(tags: &Tags) -> bool {
+    let way = crate::tags::value(tags, "encryption");
+    way.is_some_and(|way| way.split(' ').any(|way| way == "nip59"))
+}
+
+/// Where the provider reads and writes (NIP-65).
+pub fn relay_list(relays: &[String], me: PublicKey, now: Timestamp) -> UnsignedEvent {
+    UnsignedEvent::new(me, now, Kind::RelayList, relays.iter().map(|relay| tag("r", [relay])), "")
+}
+
+/// Where the provider reads sealed messages (NIP-17).
+pub fn inbox_list(relays: &[String], me: PublicKey, now: Timestamp) -> UnsignedEvent {
+    UnsignedEvent::new(me, now, Kind::InboxRelays, relays.iter().map(|relay| tag("relay", [relay])), "")
+}
+
+/// Withdraws a description (NIP-09).
+pub fn withdrawal(described: &Event, now: Timestamp) -> UnsignedEvent {
+    let (me, kind) = (described.pubkey, described.kind.as_u16().to_string());
+    let id = crate::tags::value(&described.tags, "d").unwrap_or_default();
+    let tags = [Tag::event(described.id), tag("a", [&format!("{kind}:{}:{id}", me.to_hex())]), tag("k", [&kind])];
+    UnsignedEvent::new(me, now, Kind::EventDeletion, tags, "the service has stopped")
+}
