@@ -280,7 +280,8 @@ fn served_to_nostr_tools(name: &str, how: &str, relay: Relay) {
     let Some(place) = Place::new(relay) else { return };
     let provider = place.serve();
     let calls = (0..MANY).map(|number| match number % 2 {
-        0 => (request("slow", &json!({ "ms": 1000 })), text("waited")),
+        // All different: the same text sealed twice in one second is one message.
+        0 => (request("slow", &json!({ "ms": 1000 + number })), text("waited")),
         _ => (request("echo", &json!({ "text": format!("Nr. {number} ✓") })), text(&format!("Nr. {number} ✓"))),
     });
     let wrong = [
@@ -422,5 +423,21 @@ fn a_host_waits_for_each_answer_that_does_not_tell_what_it_belongs_to() {
     for encryption in ["nip04", "nip59"] {
         let Some(open) = hosted(&json!({ "mute": true, "encryption": encryption }), 10) else { return };
         assert_eq!(open, 1, "{encryption}");
+    }
+}
+
+/// Sealed messages with the same text and time have the same id, and would be one request.
+#[test]
+fn a_host_can_make_the_same_call_many_times_at_once() {
+    for encryption in ["nip04", "nip59"] {
+        let Some(place) = Place::new(our_relay) else { return };
+        let provider = place.other_provider(&json!({ "encryption": encryption }));
+        let mut host = place.host(&provider.npub);
+        let ids: Vec<u64> = (0..10).map(|_| host.call("add", &json!({ "a": 2, "b": 3 }))).collect();
+        for id in ids {
+            let answer = host.answer(id);
+            assert_eq!(answer["result"]["structuredContent"], json!({ "sum": 5 }), "{encryption}: {answer:#}");
+        }
+        assert_eq!(provider.asked().len(), 10, "{encryption}");
     }
 }
