@@ -19,6 +19,7 @@ mod report;
 mod run;
 
 use std::process::Command;
+use std::thread;
 
 use nostr::key::Keys;
 use nostr::nips::nip19::ToBech32 as _;
@@ -39,6 +40,7 @@ const MANY: usize = 50;
 
 /// Relays and providers of one test, in a world of their own. What is started last ends first.
 struct Place {
+    name: String,
     url: String,
     _relay: Process,
     world: World,
@@ -50,7 +52,9 @@ impl Place {
         let peers = Peers::installed()?;
         let world = World::new();
         let (process, url) = relay(&peers, &world);
-        Some(Self { url, _relay: process, world, peers })
+        // The harness gives each test a thread with its name.
+        let name = thread::current().name().unwrap_or("manifest").to_owned();
+        Some(Self { name, url, _relay: process, world, peers })
     }
 
     /// `rialto serve` in front of an official server.
@@ -62,25 +66,30 @@ impl Place {
         self.world.serve_command("provider", &[&self.url], &flags, &server)
     }
 
+    /// Runs a peer to its end and gives what it printed.
+    fn run(&self, peer: &str, command: &[String]) -> Value {
+        report::parse(&run(&format!("{}-{peer}", self.name), command))
+    }
+
     /// A customer with agentstr-sdk makes these calls, each with a key of its own.
-    fn agentstr(&self, name: &str, provider: &str, calls: &[(&str, Value)]) -> Vec<Value> {
+    fn agentstr(&self, provider: &str, calls: &[(&str, Value)]) -> Vec<Value> {
         let mut command = [self.peers.agentstr_client(), words(&[&self.url, provider])].concat();
         for (tool, arguments) in calls {
             command.extend([(*tool).to_owned(), arguments.to_string()]);
         }
-        report::parse(&run(name, &command)).as_array().unwrap().clone()
+        self.run("agentstr", &command).as_array().unwrap().clone()
     }
 
     /// A customer with nostr-tools sends these messages at once.
-    fn send(&self, name: &str, provider: &Provider, how: &str, messages: &Value) -> Value {
+    fn send(&self, provider: &Provider, how: &str, messages: &Value) -> Value {
         let command = words(&[&self.url, &provider.pubkey, how, &messages.to_string()]);
-        report::parse(&run(name, &[self.peers.dm_customer(), command].concat()))
+        self.run("nostr-tools", &[self.peers.dm_customer(), command].concat())
     }
 
     /// What a provider has published about itself, read with nostr-tools.
-    fn published(&self, name: &str, provider: &str, kind: u64) -> Vec<Value> {
+    fn published(&self, provider: &str, kind: u64) -> Vec<Value> {
         let command = [self.peers.dm_customer(), words(&[&self.url, provider, "read"])].concat();
-        let read = report::parse(&run(name, &command));
+        let read = self.run("nostr-tools", &command);
         read["events"].as_array().unwrap().iter().filter(|event| event["kind"] == kind).cloned().collect()
     }
 
@@ -176,7 +185,7 @@ fn request(tool: &str, arguments: &Value) -> String {
     json!({ "tool_name": tool, "arguments": arguments }).to_string()
 }
 
-fn served_to_agentstr(name: &str, relay: Relay) {
+fn served_to_agentstr(relay: Relay) {
     let Some(place) = Place::new(relay) else { return };
     let provider = place.serve();
     let calls = [
@@ -186,7 +195,7 @@ fn served_to_agentstr(name: &str, relay: Relay) {
         ("nothing", json!({})),
         ("fail", json!({})),
     ];
-    let answers = place.agentstr(name, &provider.pubkey, &calls);
+    let answers = place.agentstr(&provider.pubkey, &calls);
     assert_eq!(answers[0], text("Grüße ✓"));
     assert_eq!(answers[1], json!({ "sum": 5 }));
     assert_eq!(answers[2]["error"]["code"], "invalid_input", "{}", answers[2]);
@@ -198,12 +207,12 @@ fn served_to_agentstr(name: &str, relay: Relay) {
 
 #[test]
 fn agentstr_calls_our_service() {
-    served_to_agentstr("agentstr-client", our_relay);
+    served_to_agentstr(our_relay);
 }
 
 #[test]
 fn agentstr_calls_our_service_over_another_relay() {
-    served_to_agentstr("agentstr-client-other", other_relay);
+    served_to_agentstr(other_relay);
 }
 
 /// Its requests have an `action`, ours do not, so it complains about that. The complaint has no `e` and must arrive.
@@ -235,16 +244,15 @@ fn the_peers_understand_each_other() {
     let Some(place) = Place::new(our_relay) else { return };
     let call = [("add", json!({ "a": 2, "b": 3 }))];
     let server = place.agentstr_provider();
-    assert_eq!(place.agentstr("agentstr-agentstr", &server.pubkey, &call), [text("5")]);
+    assert_eq!(place.agentstr(&server.pubkey, &call), [text("5")]);
     let other = place.other_provider(&json!({}));
-    assert_eq!(place.agentstr("agentstr-nostr-tools", &other.pubkey, &call), [json!({ "sum": 5 })]);
+    assert_eq!(place.agentstr(&other.pubkey, &call), [json!({ "sum": 5 })]);
 }
 
-#[test]
-fn nostr_tools_reads_our_manifest_until_it_is_withdrawn() {
-    let Some(place) = Place::new(our_relay) else { return };
+fn manifest_is_read(relay: Relay) {
+    let Some(place) = Place::new(relay) else { return };
     let mut provider = place.serve();
-    let manifests = place.published("manifest", &provider.pubkey, 30200);
+    let manifests = place.published(&provider.pubkey, 30200);
     assert_eq!(manifests.len(), 1, "{manifests:#?}");
     let tags = manifests[0]["tags"].as_array().unwrap();
     for tag in [
@@ -269,14 +277,24 @@ fn nostr_tools_reads_our_manifest_until_it_is_withdrawn() {
     assert_eq!(add["output_schema"]["required"], json!(["sum"]));
     assert!(["name", "inputSchema", "outputSchema"].iter().all(|name| add.get(name).is_none()), "{add:#}");
     assert_eq!(tool("echo")["output_schema"]["required"], json!(["content"]));
-    let inboxes = place.published("inbox", &provider.pubkey, 10050);
+    let inboxes = place.published(&provider.pubkey, 10050);
     assert_eq!(inboxes.iter().map(|event| event["tags"].clone()).collect::<Vec<_>>(), [json!([["relay", place.url]])]);
     assert!(provider.process.stop().success());
-    until("it is withdrawn", PATIENCE, || place.published("gone", &provider.pubkey, 30200).is_empty());
+    until("it is withdrawn", PATIENCE, || place.published(&provider.pubkey, 30200).is_empty());
+}
+
+#[test]
+fn nostr_tools_reads_our_manifest_until_it_is_withdrawn() {
+    manifest_is_read(our_relay);
+}
+
+#[test]
+fn nostr_tools_reads_our_manifest_until_it_is_withdrawn_from_another_relay() {
+    manifest_is_read(other_relay);
 }
 
 /// Many calls at once, every second one slow, and things that are not calls.
-fn served_to_nostr_tools(name: &str, how: &str, relay: Relay) {
+fn served_to_nostr_tools(how: &str, relay: Relay) {
     let Some(place) = Place::new(relay) else { return };
     let provider = place.serve();
     let calls = (0..MANY).map(|number| match number % 2 {
@@ -301,7 +319,7 @@ fn served_to_nostr_tools(name: &str, how: &str, relay: Relay) {
     // Those that must not be answered come first, so that they have been read when the others are answered.
     let calls: Vec<(String, Value)> = calls.chain(others).rev().collect();
     let messages = calls.iter().map(|(text, expected)| json!({ "text": text, "silent": expected.is_null() }));
-    let said = place.send(name, &provider, how, &messages.collect());
+    let said = place.send(&provider, how, &messages.collect());
     let answers = said["answers"].as_array().unwrap();
     let order: Vec<u64> = answers.iter().map(|answer| answer["request"].as_u64().unwrap()).collect();
     assert!(!order.is_sorted(), "nothing came out of order: {order:?}");
@@ -324,22 +342,22 @@ fn served_to_nostr_tools(name: &str, how: &str, relay: Relay) {
 
 #[test]
 fn kind_4_requests_made_by_nostr_tools_are_served() {
-    served_to_nostr_tools("dm-nip04", "nip04", our_relay);
+    served_to_nostr_tools("nip04", our_relay);
 }
 
 #[test]
 fn sealed_requests_made_by_nostr_tools_are_served_sealed() {
-    served_to_nostr_tools("dm-nip17", "nip17", our_relay);
+    served_to_nostr_tools("nip17", our_relay);
 }
 
 #[test]
 fn kind_4_requests_made_by_nostr_tools_are_served_over_another_relay() {
-    served_to_nostr_tools("dm-nip04-other", "nip04", other_relay);
+    served_to_nostr_tools("nip04", other_relay);
 }
 
 #[test]
 fn sealed_requests_made_by_nostr_tools_are_served_sealed_over_another_relay() {
-    served_to_nostr_tools("dm-nip17-other", "nip17", other_relay);
+    served_to_nostr_tools("nip17", other_relay);
 }
 
 /// Finds, looks at and calls a provider that was written with nostr-tools.
