@@ -6,9 +6,8 @@
 use libfuzzer_sys::fuzz_target;
 use nostr::prelude::{Event, Kind, PublicKey, Signature, Tag, Timestamp, UnsignedEvent};
 use rialto_wire::dvmcp::request::OpenJobs;
-use rialto_wire::request::{Body, Reading};
 use rialto_wire::dvmcp::{announcement, answer, request};
-use rialto_wire::request::Command;
+use rialto_wire::request::{Body, Command, Reading, expiration};
 
 const KINDS: [u16; 4] = [5910, 6910, 7000, 31990];
 
@@ -31,7 +30,7 @@ fuzz_target!(|data: &[u8]| {
         let again: serde_json::Value = serde_json::from_str(&execution.arguments).expect("arguments are JSON");
         assert_eq!(again, execution.value, "what is passed on is what was checked");
     }
-    let _ = request::expiration(&event);
+    let _ = expiration(&event);
     if let Some((_, answer::Answer::Response { content, .. })) = answer::read(&event)
         && let Ok(value) = serde_json::from_str(&content)
     {

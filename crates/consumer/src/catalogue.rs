@@ -7,6 +7,7 @@ use rialto_mcp::json;
 use rialto_mcp::pending::Patience;
 use rialto_wire::dvmcp::announcement::list_content;
 use rialto_wire::request::Command;
+use rialto_wire::service::Wire;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -70,6 +71,9 @@ impl Catalogue {
 
     /// Asks for everything but the tools. What a provider does not know or does not tell, it does not have.
     pub async fn others(remote: &Remote) -> Self {
+        if remote.way().wire == Wire::Manifest {
+            return Self::default();
+        }
         let (resources, templates, prompts) = tokio::join!(
             list(remote, Command::ListResources, "resources", "uri", LESSER),
             list(remote, Command::ListResourceTemplates, "resourceTemplates", "uriTemplate", LESSER),
@@ -85,6 +89,11 @@ impl Catalogue {
 
     /// Asks for the tools alone.
     pub async fn tools(remote: &Remote) -> Result<Vec<Item>, Error> {
+        if remote.way().wire == Wire::Manifest {
+            // They are told already.
+            let has_manifest = remote.wires().contains(&Wire::Manifest);
+            return if has_manifest { Ok(remote.directory().tools.clone()) } else { Err(Error::NoManifest) };
+        }
         list(remote, Command::ListTools, "tools", "name", PATIENCE).await
     }
 }

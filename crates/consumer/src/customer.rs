@@ -6,8 +6,9 @@
 use crate::announcements::Announcements;
 use crate::catch_up::{self, Connections};
 use crate::error::{Complaint, Error};
-use crate::exchange::{Collection, Exchange, Privacy};
-use crate::ongoing::{Ongoing, Order};
+use crate::exchange::{Collection, Exchange};
+use crate::lane::Lanes;
+use crate::ongoing::{ByMessage, Ongoing, Order};
 use crate::text;
 use nostr::prelude::{Event, EventId, Filter, Keys, PublicKey, RelayUrl, Timestamp, UnsignedEvent};
 use rialto_relay::clock::{Clock, SystemClock};
@@ -18,7 +19,8 @@ use rialto_relay::sign::sign;
 use rialto_relay::status::{State, Status};
 use rialto_relay::verdict::Verdict;
 use rialto_wire::dvmcp::{self, answer};
-use rialto_wire::service::{self, Service};
+use rialto_wire::manifest;
+use rialto_wire::service::{self, Service, Way};
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,6 +56,7 @@ pub(crate) struct Inner {
     pub(crate) pool: Pool,
     pub(crate) clock: Arc<dyn Clock>,
     open: Mutex<HashMap<EventId, Open>>,
+    pub(crate) lanes: Arc<Lanes>,
     interests: Mutex<Interests>,
     announcements: Announcements,
     announced: broadcast::Sender<Arc<Service>>,
@@ -74,7 +77,7 @@ struct Open {
 
 impl Open {
     fn is_sealed(&self) -> bool {
-        matches!(&self.kind, Waiting::One(exchange) if exchange.privacy == Privacy::Sealed)
+        matches!(&self.kind, Waiting::One(exchange) if exchange.way.sealed)
     }
 }
 
@@ -87,6 +90,7 @@ enum Waiting {
 #[derive(Default)]
 struct Interests {
     wraps: bool,
+    messages: bool,
     named: BTreeSet<EventId>,
     lists: BTreeSet<EventId>,
     providers: BTreeSet<PublicKey>,
@@ -111,6 +115,7 @@ impl Customer {
             pool,
             clock,
             open: Mutex::default(),
+            lanes: Arc::default(),
             interests: Mutex::default(),
             announcements,
             announced: broadcast::Sender::new(64),
@@ -148,7 +153,12 @@ impl Customer {
 
     /// Sends a request. Dropping what is returned gives it up; a tool that runs is then told to stop.
     pub fn begin(&self, order: Order) -> Result<Ongoing, Error> {
-        Ongoing::begin(self, order)
+        Ongoing::begin(self, order, None)
+    }
+
+    /// The same by message.
+    pub(crate) fn begin_message(&self, order: Order, message: ByMessage) -> Result<Ongoing, Error> {
+        Ongoing::begin(self, order, Some(message))
     }
 
     /// Sends what waits, and ends all connections.
@@ -225,22 +235,30 @@ impl Inner {
         }
     }
 
-    /// The event to publish for a request whose id is computed.
+    /// The event to publish for a request, and the id by which the provider will know it.
     pub(crate) fn enclose(
         &self,
-        request: UnsignedEvent,
+        mut request: UnsignedEvent,
         provider: &PublicKey,
-        privacy: Privacy,
-    ) -> Result<Event, Error> {
-        if privacy == Privacy::Plain {
-            return Ok(sign(&self.keys, request));
+        way: Way,
+    ) -> Result<(EventId, Event), Error> {
+        if way == Way::MESSAGE {
+            self.change_interests(|interests| !std::mem::replace(&mut interests.messages, true));
+            request.content = self.sealer.hide(provider, &request.content).map_err(|_| Error::Unsealed)?;
         }
+        if !way.sealed {
+            let event = sign(&self.keys, request);
+            return Ok((event.id, event));
+        }
+        let id = request.compute_id();
+        request.id = Some(id);
         let size = request.as_json().len();
         if size > MAX_SEALED {
             return Err(Error::TooLarge { size, limit: MAX_SEALED });
         }
         self.change_interests(|interests| !std::mem::replace(&mut interests.wraps, true));
-        self.sealer.close(provider, request, self.clock.now()).map_err(|_| Error::Unsealed)
+        let wrap = self.sealer.close(provider, request, self.clock.now()).map_err(|_| Error::Unsealed)?;
+        Ok((id, wrap))
     }
 
     /// Whether something sealed is open.
@@ -255,7 +273,20 @@ impl Inner {
                 return;
             }
             let Ok(inner) = self.sealer.open(&event) else { return };
-            return self.answered(&inner, Privacy::Sealed);
+            if manifest::is_sealed(inner.kind) {
+                return self.messaged(&inner, Way::SEALED_MESSAGE);
+            }
+            return self.answered(&inner, Way::SEALED);
+        }
+        if manifest::is_encrypted(event.kind) {
+            // What strangers write is not even decrypted.
+            if !self.awaits_message(&event.pubkey) {
+                return;
+            }
+            let Ok(text) = self.sealer.reveal(&event.pubkey, &event.content) else { return };
+            let mut event = UnsignedEvent::from(event);
+            event.content = text;
+            return self.messaged(&event, Way::MESSAGE);
         }
         if service::is_description(event.kind) {
             if let Some(service) = self.announcements.take(&event, self.clock.now()) {
@@ -264,15 +295,43 @@ impl Inner {
             }
             return;
         }
-        self.answered(&event.into(), Privacy::Plain);
+        self.answered(&event.into(), Way::PUBLIC);
     }
 
-    fn answered(&self, event: &UnsignedEvent, privacy: Privacy) {
+    /// Whether a call by message is open to this provider.
+    fn awaits_message(&self, provider: &PublicKey) -> bool {
+        self.open().values().any(|open| {
+            matches!(&open.kind, Waiting::One(exchange) if exchange.way == Way::MESSAGE && exchange.is_of(provider))
+        })
+    }
+
+    /// Brings a message to the request that it answers.
+    fn messaged(&self, event: &UnsignedEvent, way: Way) {
+        let (author, made) = (event.pubkey, event.created_at);
+        let Some((about, text)) = manifest::answer::read(event, &self.me()) else { return };
+        let is_named = about.is_some();
+        let mut open = self.open();
+        let entry = match about {
+            Some(id) => open.get_mut(&id),
+            // One that does not say what it answers, nor looks like an answer, is none.
+            None if !self.lanes.takes_unnamed(&author) || !manifest::answer::is_likely(text) => None,
+            None => open.values_mut().find(
+                |open| matches!(&open.kind, Waiting::One(exchange) if exchange.may_be_answered(author, way, made)),
+            ),
+        };
+        let Some(Open { kind: Waiting::One(exchange), changed }) = entry else { return };
+        if exchange.take_message(author, way, text) {
+            changed.notify_one();
+            self.lanes.learn(&author, is_named);
+        }
+    }
+
+    fn answered(&self, event: &UnsignedEvent, way: Way) {
         let Some((id, answer)) = answer::read(event) else { return };
         let mut open = self.open();
         let Some(entry) = open.get_mut(&id) else { return };
         let has_counted = match &mut entry.kind {
-            Waiting::One(exchange) => exchange.take(event.pubkey, privacy, answer),
+            Waiting::One(exchange) => exchange.take(event.pubkey, way, answer),
             Waiting::Everybody(collection) => collection.take(event.pubkey, answer),
         };
         if has_counted {
@@ -344,6 +403,9 @@ impl Interests {
     fn watches(&self, me: PublicKey) -> Vec<Watch> {
         let watch = |filter: Filter| Watch { filter, spread: SPREAD };
         let mut watches = vec![watch(dvmcp::customer_filter(me))];
+        if self.messages {
+            watches.push(watch(manifest::filter(me)));
+        }
         if self.wraps {
             // Only those that come from now on: the wraps of two days would be sent again at every start. What may have
             // come while a relay was away is asked for when it is back.

@@ -3,17 +3,16 @@
 use crate::catalogue::{Catalogue, Item};
 use crate::customer::Customer;
 use crate::error::{Complaint, Error};
-use crate::exchange::Privacy;
 use crate::reference::Target;
-use crate::remote::{Remote, Sealing};
+use crate::remote::{Remote, Terms};
 use crate::reply::Reply;
 use crate::text;
 use nostr::prelude::{PublicKey, Timestamp};
 use rialto_relay::status::{State, Status};
 use rialto_wire::dvmcp::{self, answer};
 use rialto_wire::request::{self, Command};
-use rialto_wire::service::{self, Service};
-use std::collections::HashMap;
+use rialto_wire::service::{self, Service, Way, Wire};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -56,6 +55,8 @@ pub struct Finding {
     pub about: String,
     /// Names and descriptions.
     pub tools: Vec<(String, String)>,
+    /// How it can be called.
+    pub wires: BTreeSet<Wire>,
     pub sealed: bool,
     pub announced: Option<Timestamp>,
     pub last_seen: Timestamp,
@@ -67,10 +68,10 @@ pub struct Finding {
 /// The newest announcement of every service on the relays.
 pub async fn announced(customer: &Customer) -> Result<Vec<Service>, Error> {
     let mut query = customer.0.pool.query(&service::all(), PATIENCE);
-    let mut newest: HashMap<(PublicKey, String), Service> = HashMap::new();
+    let mut newest: HashMap<(Wire, PublicKey, String), Service> = HashMap::new();
     while let Some(event) = query.next().await {
         if let Some(service) = customer.announcements().take(&event, customer.0.clock.now()) {
-            newest.insert((service.provider, service.id.clone()), service);
+            newest.insert((service.wire, service.provider, service.id.clone()), service);
         }
     }
     customer.announcements().save()?;
@@ -101,7 +102,7 @@ async fn everybody(customer: &Customer) -> Result<Vec<(PublicKey, Reply, Duratio
     let id = event.compute_id();
     let _open = Collecting { customer, id };
     let changed = inner.collect(id)?;
-    let event = inner.enclose(event, &inner.me(), Privacy::Plain)?;
+    let (_, event) = inner.enclose(event, &inner.me(), Way::PUBLIC)?;
     let publication = inner.pool.publish(&event);
     let mut undeliverable = Box::pin(inner.clone().undeliverable(publication));
     let (began, mut answers) = (Instant::now(), Vec::new());
@@ -190,16 +191,19 @@ fn sort(findings: &mut [Finding]) {
 
 /// One finding for each provider: its newest announcement, its answer, and what it told others.
 fn merged(
-    services: Vec<Service>,
+    mut services: Vec<Service>,
     answers: Vec<(PublicKey, Reply, Duration)>,
     lists: Vec<Overheard>,
     now: Timestamp,
 ) -> Vec<Finding> {
     let mut found: HashMap<PublicKey, Finding> = HashMap::new();
+    services.sort_by(|one, other| other.announced.cmp(&one.announced).then_with(|| one.id.cmp(&other.id)));
     for service in services {
-        let is_newer = found.get(&service.provider).is_none_or(|known| known.last_seen < service.announced);
-        if is_newer {
-            found.insert(service.provider, announced_finding(&service, now));
+        match found.get_mut(&service.provider) {
+            None => {
+                found.insert(service.provider, announced_finding(&service, now));
+            }
+            Some(finding) => finding.add(&service),
         }
     }
     for Overheard { provider, told, tools } in lists {
@@ -220,12 +224,36 @@ fn merged(
     found.into_values().collect()
 }
 
+impl Finding {
+    /// Whether there is a question that nobody minds: over the other wire every question runs a tool.
+    fn can_be_asked(&self) -> bool {
+        self.latency.is_none() && self.wires.contains(&Wire::Dvmcp)
+    }
+
+    /// Adds what another description of the same provider says. Its tools are all called at one key, whichever manifest
+    /// describes them; of several announcements the newest tells everything.
+    fn add(&mut self, service: &Service) {
+        let is_new = self.wires.insert(service.wire);
+        self.sealed |= service.sealed;
+        if service.wire == Wire::Manifest || is_new {
+            let known: HashSet<String> = self.tools.iter().map(|(name, _)| name.clone()).collect();
+            self.tools.extend(described(service).filter(|(name, _)| !known.contains(name)));
+        }
+    }
+}
+
+/// Names and descriptions of the tools.
+fn described(service: &Service) -> impl Iterator<Item = (String, String)> {
+    service.tools.iter().filter_map(|text| Item::read(text.as_bytes(), "name")).map(brief)
+}
+
 fn announced_finding(service: &Service, now: Timestamp) -> Finding {
     Finding {
         provider: service.provider,
         name: text::name(&service.name),
         about: text::limited(&text::one_line(&service.about), 500),
-        tools: service.tools.iter().filter_map(|text| Item::read(text.as_bytes(), "name")).map(brief).collect(),
+        tools: described(service).collect(),
+        wires: [service.wire].into(),
         sealed: service.sealed,
         announced: Some(service.announced),
         last_seen: service.announced.min(now),
@@ -240,6 +268,7 @@ fn unannounced(provider: PublicKey, now: Timestamp) -> Finding {
         name: String::new(),
         about: String::new(),
         tools: Vec::new(),
+        wires: [Wire::Dvmcp].into(),
         sealed: false,
         announced: None,
         last_seen: now,
@@ -284,7 +313,7 @@ fn rank(finding: &Finding, words: &[String]) -> u32 {
 async fn check(customer: &Customer, findings: &mut [Finding], now: Timestamp) {
     let places = Arc::new(Semaphore::new(AT_ONCE));
     let mut asked = JoinSet::new();
-    for (index, finding) in findings.iter().enumerate().filter(|(_, finding)| finding.latency.is_none()) {
+    for (index, finding) in findings.iter().enumerate().filter(|(_, finding)| finding.can_be_asked()) {
         let (customer, places, provider) = (customer.clone(), places.clone(), finding.provider);
         asked.spawn(async move {
             // The semaphore is never closed.
@@ -302,7 +331,11 @@ async fn check(customer: &Customer, findings: &mut [Finding], now: Timestamp) {
 
 async fn ask(customer: &Customer, provider: PublicKey) -> Option<(Vec<(String, String)>, Duration)> {
     // What a service offers is no secret, and every provider reads a plain request.
-    let remote = Remote::unseen(customer, &Target { provider, id: None, relays: Vec::new() }, Sealing::Never);
+    let remote = Remote::unseen(
+        customer,
+        &Target { provider, id: None, relays: Vec::new() },
+        Terms { wire: Some(Wire::Dvmcp), plain: true },
+    );
     let began = Instant::now();
     let items = tokio::time::timeout(CHECK, Catalogue::tools(&remote)).await.ok()?.ok()?;
     Some((items.into_iter().map(brief).collect(), began.elapsed()))

@@ -34,6 +34,14 @@ pub enum Error {
     Unsealed,
     #[error("too many requests are open")]
     Busy,
+    /// Found before anything was sent.
+    #[error("the arguments do not fit the tool: {message}")]
+    Misfit { message: String, pointer: Option<String> },
+    #[error("the service has no manifest")]
+    NoManifest,
+    /// An answer that may still come could not be told from the next one.
+    #[error("an earlier call was not answered, and answers of this service do not say to which call they belong; try again in {} s", .0.as_secs() + 1)]
+    Unclear(Duration),
     #[error(transparent)]
     Store(#[from] store::Error),
 }
@@ -112,6 +120,9 @@ impl Error {
             Error::TooLarge { .. } => "too_large",
             Error::Unsealed => "unsealed",
             Error::Busy => "busy",
+            Error::Misfit { .. } => "invalid_input",
+            Error::NoManifest => "no_manifest",
+            Error::Unclear(_) => "unclear",
             Error::Store(_) => "store",
         }
     }

@@ -1,11 +1,14 @@
 //! One open request and what has come for it. Pure: the clock and the relays are elsewhere.
 
+use crate::directory::Promise;
 use crate::error::{Demand, Error, Failure};
 use crate::parts::Parts;
 use crate::reply::Reply;
 use crate::text;
-use nostr::prelude::PublicKey;
+use nostr::prelude::{PublicKey, Timestamp};
 use rialto_wire::dvmcp::answer::{Answer, Feedback, Status};
+use rialto_wire::manifest::answer::Answer as Message;
+use rialto_wire::service::Way;
 use serde_json::Value;
 use std::collections::VecDeque;
 
@@ -15,15 +18,6 @@ const MAX_PROGRESS: usize = 32;
 /// Answers to a request to everybody that are kept, and how long they may be in all.
 const MAX_ANSWERS: usize = 1000;
 const MAX_ANSWERS_BYTES: usize = 16 * 1024 * 1024;
-
-/// Whether others can read a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Privacy {
-    /// Only the provider can.
-    Sealed,
-    /// Everybody who can read the relay.
-    Plain,
-}
 
 /// How far a provider has come.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -46,7 +40,11 @@ pub(crate) enum News {
 #[derive(Debug)]
 pub(crate) struct Exchange {
     provider: PublicKey,
-    pub(crate) privacy: Privacy,
+    pub(crate) way: Way,
+    /// What is known about the answer, if it comes by message.
+    promise: Promise,
+    /// When it was asked.
+    made: Timestamp,
     parts: Option<Parts>,
     ended: Option<Result<Reply, Error>>,
     has_ended: bool,
@@ -59,10 +57,12 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    pub(crate) fn new(provider: PublicKey, privacy: Privacy) -> Self {
+    pub(crate) fn new(provider: PublicKey, way: Way, promise: Promise, made: Timestamp) -> Self {
         Self {
             provider,
-            privacy,
+            way,
+            promise,
+            made,
             parts: None,
             ended: None,
             has_ended: false,
@@ -73,11 +73,49 @@ impl Exchange {
         }
     }
 
-    /// Takes an answer; says whether it counted. Only what the addressed provider signed does, and of several responses
-    /// the first. What was asked in private is not heard in public.
-    pub(crate) fn take(&mut self, author: PublicKey, privacy: Privacy, answer: Answer) -> bool {
-        let is_exposed = self.privacy == Privacy::Sealed && privacy == Privacy::Plain;
-        if author != self.provider || is_exposed || self.has_ended {
+    pub(crate) fn is_of(&self, provider: &PublicKey) -> bool {
+        self.provider == *provider
+    }
+
+    /// Only what the addressed provider signed counts, and of several answers the first. What was asked in private is not
+    /// heard in public, and what was asked one way is not answered another.
+    fn listens(&self, author: PublicKey, way: Way) -> bool {
+        let is_exposed = self.way.sealed && !way.sealed;
+        author == self.provider && way.wire == self.way.wire && !is_exposed && !self.has_ended
+    }
+
+    /// Whether a message that does not say what it answers can be the answer.
+    pub(crate) fn may_be_answered(&self, author: PublicKey, way: Way, made: Timestamp) -> bool {
+        self.listens(author, way) && made >= self.made
+    }
+
+    /// Takes an answer by message; says whether it counted.
+    pub(crate) fn take_message(&mut self, author: PublicKey, way: Way, text: &str) -> bool {
+        if !self.listens(author, way) {
+            return false;
+        }
+        self.signs += 1;
+        match Message::read(text, self.promise.output.is_some()) {
+            Message::Result(result) => self.end(Reply::promised(result, self.promise.output.as_deref())),
+            Message::Failed { code, message, pointer } => {
+                let failure = Failure { pointer, ..Failure::new(&code, &message) };
+                self.end(Ok(Reply { content: text.to_owned(), failure: Some(failure) }));
+            }
+            Message::Payment { amount, invoice, words } => self.demanded(amount, invoice, &words),
+            Message::Unusable(why) => self.end(Err(Error::Malformed(why))),
+        }
+        true
+    }
+
+    fn demanded(&mut self, amount: Option<String>, invoice: Option<String>, words: &str) {
+        let words = text::limited(&text::one_line(words), 500);
+        let amount = amount.map(|amount| text::name(&amount));
+        self.demand = Some(Demand { amount, invoice, words });
+    }
+
+    /// Takes an answer; says whether it counted.
+    pub(crate) fn take(&mut self, author: PublicKey, way: Way, answer: Answer) -> bool {
+        if !self.listens(author, way) {
             return false;
         }
         self.signs += 1;
@@ -110,9 +148,7 @@ impl Exchange {
                 self.complaint.get_or_insert_with(|| Failure::from_words(words));
             }
             Status::PaymentRequired => {
-                let words = text::limited(&text::one_line(&feedback.words), 500);
-                let amount = feedback.amount.map(|amount| text::name(&amount));
-                self.demand = Some(Demand { amount, invoice: feedback.invoice, words });
+                self.demanded(feedback.amount, feedback.invoice, &feedback.words);
             }
             Status::Processing => {
                 if let Some(progress) = read_progress(&feedback) {
@@ -175,12 +211,18 @@ impl Collection {
 
 #[cfg(test)]
 mod tests {
-    use super::{Collection, Exchange, News, Privacy, Progress};
-    use nostr::prelude::{Keys, PublicKey};
+    use super::{Collection, Exchange, News, Progress};
+    use crate::directory::Promise;
+    use nostr::prelude::{Keys, PublicKey, Timestamp};
     use rialto_wire::dvmcp::answer::{Answer, Feedback, Status};
+    use rialto_wire::service::Way;
 
     fn key() -> PublicKey {
         Keys::generate().public_key()
+    }
+
+    fn asked(provider: PublicKey, way: Way) -> Exchange {
+        Exchange::new(provider, way, Promise::default(), Timestamp::from(100))
     }
 
     fn response(content: &str) -> Answer {
@@ -195,10 +237,10 @@ mod tests {
     #[test]
     fn only_the_addressed_provider_is_heard_and_only_once() {
         let provider = key();
-        let mut exchange = Exchange::new(provider, Privacy::Plain);
-        assert!(!exchange.take(key(), Privacy::Plain, response("{\"forged\":1}")));
-        assert!(exchange.take(provider, Privacy::Plain, response("{\"n\":1}")));
-        assert!(!exchange.take(provider, Privacy::Plain, response("{\"n\":2}")));
+        let mut exchange = asked(provider, Way::PUBLIC);
+        assert!(!exchange.take(key(), Way::PUBLIC, response("{\"forged\":1}")));
+        assert!(exchange.take(provider, Way::PUBLIC, response("{\"n\":1}")));
+        assert!(!exchange.take(provider, Way::PUBLIC, response("{\"n\":2}")));
         let News::Ended(Ok(reply)) = exchange.news() else { panic!() };
         assert_eq!(reply.content, "{\"n\":1}");
         assert!(matches!(exchange.news(), News::Nothing));
@@ -207,22 +249,47 @@ mod tests {
     #[test]
     fn what_was_asked_in_private_is_not_heard_in_public() {
         let provider = key();
-        let mut exchange = Exchange::new(provider, Privacy::Sealed);
-        assert!(!exchange.take(provider, Privacy::Plain, response("{}")));
-        assert!(exchange.take(provider, Privacy::Sealed, response("{}")));
+        let mut exchange = asked(provider, Way::SEALED);
+        assert!(!exchange.take(provider, Way::PUBLIC, response("{}")));
+        assert!(exchange.take(provider, Way::SEALED, response("{}")));
+    }
+
+    #[test]
+    fn a_message_counts_if_it_came_the_way_it_was_asked() {
+        let provider = key();
+        let text = r#"{"content":[{"type":"text","text":"x"}]}"#;
+        for (asked_way, way, counts) in [
+            (Way::MESSAGE, Way::MESSAGE, true),
+            (Way::MESSAGE, Way::SEALED_MESSAGE, true),
+            (Way::SEALED_MESSAGE, Way::MESSAGE, false),
+            (Way::SEALED_MESSAGE, Way::SEALED_MESSAGE, true),
+            (Way::PUBLIC, Way::MESSAGE, false),
+            (Way::SEALED, Way::SEALED_MESSAGE, false),
+        ] {
+            let mut exchange = asked(provider, asked_way);
+            assert!(!exchange.take_message(key(), way, text), "a stranger");
+            assert!(!exchange.may_be_answered(provider, way, Timestamp::from(99)), "older than the question");
+            assert_eq!(exchange.may_be_answered(provider, way, Timestamp::from(100)), counts);
+            assert_eq!(exchange.take_message(provider, way, text), counts, "{asked_way:?} {way:?}");
+            assert!(
+                !exchange.take(provider, Way::SEALED, response("{}"))
+                    || asked_way == Way::SEALED
+                    || asked_way == Way::PUBLIC
+            );
+        }
     }
 
     #[test]
     fn progress_comes_before_the_end_and_is_bounded() {
         let provider = key();
-        let mut exchange = Exchange::new(provider, Privacy::Plain);
-        assert!(exchange.take(provider, Privacy::Plain, feedback(Status::Processing, "", "")));
+        let mut exchange = asked(provider, Way::PUBLIC);
+        assert!(exchange.take(provider, Way::PUBLIC, feedback(Status::Processing, "", "")));
         assert!(matches!(exchange.news(), News::Nothing), "that the work began is no progress");
         for step in 0..100 {
             let params = format!("{{\"progress\":{step},\"total\":100,\"message\":\"\\u001b[1mstep\"}}");
-            exchange.take(provider, Privacy::Plain, feedback(Status::Processing, "", &params));
+            exchange.take(provider, Way::PUBLIC, feedback(Status::Processing, "", &params));
         }
-        exchange.take(provider, Privacy::Plain, response("{}"));
+        exchange.take(provider, Way::PUBLIC, response("{}"));
         let mut steps = Vec::new();
         while let News::Progress(progress) = exchange.news() {
             steps.push(progress);

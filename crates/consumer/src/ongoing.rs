@@ -1,14 +1,17 @@
 //! One request on its way: waits for what comes, and knows when to stop waiting.
 
 use crate::customer::{Customer, Inner, seconds_after};
+use crate::directory::Promise;
 use crate::error::Error;
+pub use crate::exchange::Progress;
 use crate::exchange::{Exchange, News};
-pub use crate::exchange::{Privacy, Progress};
+use crate::lane::Turn;
 use crate::reply::Reply;
 use nostr::prelude::{EventId, PublicKey};
 use rialto_mcp::pending::Patience;
-use rialto_wire::dvmcp;
 use rialto_wire::request::{self, Command};
+use rialto_wire::service::{Way, Wire};
+use rialto_wire::{dvmcp, manifest};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -31,8 +34,15 @@ pub struct Order {
     pub provider: PublicKey,
     pub command: Command,
     pub content: String,
-    pub privacy: Privacy,
+    pub way: Way,
     pub patience: Patience,
+}
+
+/// What belongs to a call by message.
+#[derive(Debug)]
+pub(crate) struct ByMessage {
+    pub(crate) promise: Promise,
+    pub(crate) turn: Turn,
 }
 
 /// What a request has come to.
@@ -48,7 +58,7 @@ pub struct Ongoing {
     id: EventId,
     provider: PublicKey,
     command: Command,
-    privacy: Privacy,
+    way: Way,
     patience: Patience,
     changed: Arc<Notify>,
     undeliverable: Pin<Box<dyn Future<Output = Error> + Send>>,
@@ -58,6 +68,8 @@ pub struct Ongoing {
     complained: Option<Instant>,
     has_widened: bool,
     is_over: bool,
+    /// Dropped last, when nobody waits for the answer any more.
+    _turn: Option<Turn>,
 }
 
 impl std::fmt::Debug for Ongoing {
@@ -67,21 +79,23 @@ impl std::fmt::Debug for Ongoing {
 }
 
 impl Ongoing {
-    pub(crate) fn begin(customer: &Customer, order: Order) -> Result<Self, Error> {
-        let Order { provider, command, content, privacy, patience } = order;
+    pub(crate) fn begin(customer: &Customer, order: Order, message: Option<ByMessage>) -> Result<Self, Error> {
+        let Order { provider, command, content, way, patience } = order;
         let customer = customer.0.clone();
         let now = customer.clock.now();
-        let mut event = dvmcp::request::write(command, Some(provider), content, customer.me(), now);
+        let mut event = match way.wire {
+            Wire::Dvmcp => dvmcp::request::write(command, Some(provider), content, customer.me(), now),
+            Wire::Manifest => manifest::request::write(provider, content, way.sealed, customer.me(), now),
+        };
         if command.has_feedback() {
             // Nobody waits for a run that begins later than this.
             request::expire(&mut event, seconds_after(now, patience.silence));
         }
         request::distinguish(&mut event, &customer.salt());
-        let id = event.compute_id();
-        event.id = Some(id);
-        let event = customer.enclose(event, &provider, privacy)?;
+        let (id, event) = customer.enclose(event, &provider, way)?;
+        let (promise, turn) = message.map_or_else(Default::default, |message| (message.promise, Some(message.turn)));
         // Expected before it is sent, so that no answer can come too early.
-        let changed = customer.expect(id, Exchange::new(provider, privacy))?;
+        let changed = customer.expect(id, Exchange::new(provider, way, promise, now))?;
         let publication = customer.pool.publish(&event);
         let undeliverable = Box::pin(customer.clone().undeliverable(publication));
         let began = Instant::now();
@@ -90,7 +104,7 @@ impl Ongoing {
             id,
             provider,
             command,
-            privacy,
+            way,
             patience,
             changed,
             undeliverable,
@@ -98,8 +112,9 @@ impl Ongoing {
             heard: began,
             signs: 0,
             complained: None,
-            has_widened: privacy == Privacy::Sealed,
+            has_widened: way != Way::PUBLIC,
             is_over: false,
+            _turn: turn,
         })
     }
 
@@ -194,7 +209,7 @@ impl Ongoing {
         let now = self.customer.clock.now();
         let mut event = dvmcp::request::write_cancel(self.id, self.provider, self.customer.me(), now);
         request::expire(&mut event, seconds_after(now, PATIENCE.silence));
-        if let Ok(event) = self.customer.enclose(event, &self.provider, self.privacy) {
+        if let Ok((_, event)) = self.customer.enclose(event, &self.provider, self.way) {
             self.customer.pool.publish(&event);
         }
     }
@@ -203,7 +218,7 @@ impl Ongoing {
 impl Drop for Ongoing {
     fn drop(&mut self) {
         self.customer.forget(&self.id);
-        if !self.is_over && self.command.has_feedback() {
+        if !self.is_over && self.way.wire == Wire::Dvmcp && self.command.has_feedback() {
             self.cancel();
         }
     }

@@ -1,17 +1,19 @@
 //! One service: what is known about it, and what can be asked of it.
 
 use crate::customer::Customer;
+use crate::directory::Directory;
 use crate::error::Error;
-use crate::ongoing::{Ongoing, Order, Privacy};
+use crate::ongoing::{ByMessage, Ongoing, Order};
 use crate::reference::Target;
 use crate::text;
 use nostr::nips::nip19::{Nip19Profile, ToBech32};
 use nostr::prelude::{PublicKey, RelayUrl};
 use rialto_mcp::pending::Patience;
 use rialto_wire::dvmcp::content::{self, Execute};
+use rialto_wire::manifest;
 use rialto_wire::request::Command;
-use rialto_wire::service::{self, Service};
-use std::sync::{Arc, Mutex, PoisonError};
+use rialto_wire::service::{self, Service, Way, Wire};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How long relays have to bring an announcement.
@@ -20,13 +22,24 @@ const ANNOUNCEMENT_PATIENCE: Duration = Duration::from_secs(3);
 /// How long the other relays have once one has brought it.
 const OTHERS: Duration = Duration::from_millis(300);
 
-/// Whether to seal.
+/// Things that are told about what cannot be used.
+const MAX_FLAWS: usize = 100;
+
+/// Services of one provider that are looked at; a key can describe any number.
+const MAX_SERVICES: usize = 64;
+
+/// Which ways a customer wants its requests to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sealing {
-    /// Unless the provider has announced that it cannot read sealed requests. One that has announced nothing gets them
-    /// sealed: a relay that hides the announcement must not be able to make us speak in public.
-    WherePossible,
-    Never,
+pub struct Terms {
+    /// Only this one; else the most private that there is.
+    pub wire: Option<Wire>,
+    /// Nothing is sealed.
+    pub plain: bool,
+}
+
+impl Terms {
+    pub const PRIVATE: Terms = Terms { wire: None, plain: false };
+    pub const PLAIN: Terms = Terms { wire: None, plain: true };
 }
 
 /// A service that was chosen.
@@ -36,20 +49,62 @@ pub struct Remote {
     pub provider: PublicKey,
     /// The service that was asked for, of several by one provider.
     id: Option<String>,
-    sealing: Sealing,
-    service: Arc<Mutex<Option<Service>>>,
+    terms: Terms,
+    known: Arc<Mutex<Known>>,
+}
+
+/// What its provider says of it: one announcement or manifest for each way to call it, or several.
+#[derive(Debug, Default)]
+struct Known {
+    services: Vec<Service>,
+    /// The tools of the manifests, once somebody wants to know.
+    directory: Option<Arc<Directory>>,
+}
+
+impl Known {
+    /// What describes the service for one wire, the newest first.
+    fn of(&self, wire: Wire) -> Vec<&Service> {
+        let mut services: Vec<&Service> = self.services.iter().filter(|service| service.wire == wire).collect();
+        services.sort_by(|one, other| other.announced.cmp(&one.announced).then_with(|| one.id.cmp(&other.id)));
+        services
+    }
+
+    /// The most private way that both sides can go. Of a provider that has said nothing it is assumed that it can read what
+    /// is sealed: a relay that hides an announcement must not be able to make us speak in public.
+    fn way(&self, terms: Terms) -> Way {
+        let reads = |wire: Wire| {
+            let is_wanted = terms.wire.is_none_or(|wanted| wanted == wire);
+            self.of(wire).first().filter(|_| is_wanted).map(|service| service.sealed)
+        };
+        match (terms.plain, reads(Wire::Dvmcp), reads(Wire::Manifest)) {
+            (true, None, Some(_)) => Way::MESSAGE,
+            (true, _, _) => {
+                if terms.wire == Some(Wire::Manifest) {
+                    Way::MESSAGE
+                } else {
+                    Way::PUBLIC
+                }
+            }
+            (false, Some(true), _) => Way::SEALED,
+            (false, _, Some(true)) => Way::SEALED_MESSAGE,
+            (false, _, Some(false)) => Way::MESSAGE,
+            (false, Some(false), None) => Way::PUBLIC,
+            (false, None, None) if terms.wire == Some(Wire::Manifest) => Way::SEALED_MESSAGE,
+            (false, None, None) => Way::SEALED,
+        }
+    }
 }
 
 impl Remote {
-    /// Looks for the announcement of a service. That there is none is no error: it may be private.
-    pub async fn open(customer: &Customer, target: &Target, sealing: Sealing) -> Result<Self, Error> {
-        let remote = Self::unseen(customer, target, sealing);
+    /// Looks for what describes a service. That there is nothing is no error: it may be private.
+    pub async fn open(customer: &Customer, target: &Target, terms: Terms) -> Result<Self, Error> {
+        let remote = Self::unseen(customer, target, terms);
         remote.look_up().await?;
         Ok(remote)
     }
 
-    /// A service whose announcement nobody has looked for yet.
-    pub fn unseen(customer: &Customer, target: &Target, sealing: Sealing) -> Self {
+    /// A service whose description nobody has looked for yet.
+    pub fn unseen(customer: &Customer, target: &Target, terms: Terms) -> Self {
         for relay in &target.relays {
             customer.add_relay(relay);
         }
@@ -57,12 +112,16 @@ impl Remote {
             customer: customer.clone(),
             provider: target.provider,
             id: target.id.clone(),
-            sealing,
-            service: Arc::default(),
+            terms,
+            known: Arc::default(),
         }
     }
 
-    /// Asks the relays for the announcement.
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the relays for announcements and manifests.
     pub async fn look_up(&self) -> Result<(), Error> {
         let filter = service::of(self.provider);
         let mut query = self.customer.0.pool.query(&[filter], ANNOUNCEMENT_PATIENCE);
@@ -76,24 +135,59 @@ impl Remote {
         Ok(self.customer.announcements().save()?)
     }
 
-    /// Takes an announcement that may be of this service and newer; says whether it was.
+    /// Takes a description that may be of this service and newer; says whether it was.
     pub fn take(&self, service: Service) -> bool {
-        let is_other = self.id.as_ref().is_some_and(|id| *id != service.id);
-        let mut known = self.service.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_older = known.as_ref().is_some_and(|known| {
-            let order = |service: &Service| (service.announced, std::cmp::Reverse(service.event));
-            order(known) >= order(&service)
+        let is_meant = self.id.as_ref().is_none_or(|id| {
+            // What does not fit into one manifest goes on in others.
+            let rest = service.id.strip_prefix(id.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || (service.wire == Wire::Manifest && rest.starts_with('#')))
         });
-        if service.provider != self.provider || is_other || is_older {
+        if service.provider != self.provider || !is_meant {
             return false;
         }
-        *known = Some(service);
+        let mut known = self.known();
+        let order = |service: &Service| (service.announced, std::cmp::Reverse(service.event));
+        let place = known.services.iter().position(|one| one.wire == service.wire && one.id == service.id);
+        match place {
+            Some(place) if order(&known.services[place]) >= order(&service) => return false,
+            Some(place) => known.services[place] = service,
+            None if known.services.len() >= MAX_SERVICES => return false,
+            None => known.services.push(service),
+        }
+        known.directory = None;
         true
     }
 
-    /// What it announced, if anything.
+    /// What it says of itself, if anything.
     pub fn service(&self) -> Option<Service> {
-        self.service.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let known = self.known();
+        let wire = known.way(self.terms).wire;
+        let used = known.of(wire).first().copied().cloned();
+        used.or_else(|| known.services.iter().max_by_key(|service| service.announced).cloned())
+    }
+
+    /// The ways in which it says it can be called.
+    pub fn wires(&self) -> Vec<Wire> {
+        let known = self.known();
+        Wire::ALL.into_iter().filter(|wire| !known.of(*wire).is_empty()).collect()
+    }
+
+    /// The tools of its manifests.
+    pub(crate) fn directory(&self) -> Arc<Directory> {
+        let mut known = self.known();
+        if let Some(directory) = &known.directory {
+            return directory.clone();
+        }
+        let directory = Arc::new(Directory::new(&known.of(Wire::Manifest)));
+        known.directory = Some(directory.clone());
+        directory
+    }
+
+    /// What in its manifests cannot be used, fit to be shown.
+    pub fn flaws(&self) -> Vec<String> {
+        let directory = self.directory();
+        let shown = |flaw: &String| text::limited(&text::one_line(flaw), 300);
+        directory.flaws.iter().take(MAX_FLAWS).map(shown).collect()
     }
 
     /// Its name, fit to be shown.
@@ -106,12 +200,8 @@ impl Remote {
     }
 
     /// How requests travel.
-    pub fn privacy(&self) -> Privacy {
-        match (self.sealing, self.service()) {
-            (Sealing::Never, _) => Privacy::Plain,
-            (Sealing::WherePossible, Some(service)) if !service.sealed => Privacy::Plain,
-            (Sealing::WherePossible, _) => Privacy::Sealed,
-        }
+    pub fn way(&self) -> Way {
+        self.known().way(self.terms)
     }
 
     /// A link that leads others to it.
@@ -126,12 +216,20 @@ impl Remote {
 
     /// Sends a request.
     pub fn begin(&self, command: Command, content: String, patience: Patience) -> Result<Ongoing, Error> {
-        let (provider, privacy) = (self.provider, self.privacy());
-        self.customer.begin(Order { provider, command, content, privacy, patience })
+        let (provider, way) = (self.provider, self.way());
+        self.customer.begin(Order { provider, command, content, way, patience })
     }
 
-    pub fn execute(&self, call: &Execute<'_>, patience: Patience) -> Result<Ongoing, Error> {
-        self.begin(Command::ExecuteTool, call.write(), patience)
+    /// Calls a tool. By message it may have to wait for its turn, and arguments that do not fit are not sent.
+    pub async fn execute(&self, call: &Execute<'_>, patience: Patience) -> Result<Ongoing, Error> {
+        let (provider, way, command) = (self.provider, self.way(), Command::ExecuteTool);
+        if way.wire == Wire::Dvmcp {
+            return self.customer.begin(Order { provider, command, content: call.write(), way, patience });
+        }
+        let promise = self.directory().admit(call.name, call.arguments)?;
+        let turn = self.customer.0.lanes.enter(provider, patience.silence).await?;
+        let content = manifest::request::text(call.name, call.arguments);
+        self.customer.begin_message(Order { provider, command, content, way, patience }, ByMessage { promise, turn })
     }
 
     pub fn read(&self, uri: &str, patience: Patience) -> Result<Ongoing, Error> {

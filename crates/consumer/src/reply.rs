@@ -1,6 +1,8 @@
 //! What a provider answered: the text of one response.
 
 use crate::error::{Error, Failure};
+use crate::text;
+use rialto_hub::schema::Schema;
 use rialto_mcp::json;
 use rialto_wire::dvmcp::answer;
 use rialto_wire::strict;
@@ -30,6 +32,20 @@ impl Reply {
         }
         let failure = if value.get("isError") == Some(&Value::Bool(true)) { failure(&value) } else { None };
         Ok(Self { content, failure })
+    }
+
+    /// A tool's result that came by message. What it has promised must be there.
+    pub(crate) fn promised(result: String, output: Option<&Schema>) -> Result<Self, Error> {
+        let value: Value = serde_json::from_str(&result).map_err(|error| Error::Malformed(error.to_string()))?;
+        let has_failed = value.get("isError") == Some(&Value::Bool(true));
+        if let Some(schema) = output.filter(|_| !has_failed) {
+            let structured = value.get("structuredContent").unwrap_or(&Value::Null);
+            schema.check(structured).map_err(|misfit| {
+                let words = format!("it is not what the tool promises: {}", misfit.message);
+                Error::Malformed(text::limited(&text::one_line(&words), 500))
+            })?;
+        }
+        Ok(Self { content: result, failure: None })
     }
 
     /// The items of a list, each as written.

@@ -10,7 +10,7 @@ use rialto_consumer::customer::Customer;
 use rialto_consumer::ongoing::PATIENCE;
 use rialto_consumer::pins::Pins;
 use rialto_consumer::reference::Reference;
-use rialto_consumer::remote::Sealing;
+use rialto_consumer::remote::Terms;
 use rialto_mcp::serve::{Streams, serve};
 use rialto_relay::embedded::Relay;
 use rialto_wire::dvmcp::answer::Progress;
@@ -33,7 +33,7 @@ struct Host {
 }
 
 fn chosen(provider: &Provider) -> Chosen {
-    Chosen { typed: "typed".into(), reference: Reference::Key(target(provider)), sealing: Sealing::WherePossible }
+    Chosen { typed: "typed".into(), reference: Reference::Key(target(provider)), terms: Terms::PRIVATE }
 }
 
 impl Host {
@@ -255,7 +255,7 @@ async fn a_host_does_not_wait_for_a_service_that_is_away() {
     let here = announced(&relay, "here", vec![tool("sun", "")]).await;
     let keys = Keys::generate();
     let away = Reference::parse(&keys.public_key().to_hex()).unwrap();
-    let away = Chosen { typed: "away".into(), reference: away, sealing: Sealing::WherePossible };
+    let away = Chosen { typed: "away".into(), reference: away, terms: Terms::PRIVATE };
     let customer = customer(&[&relay]);
     let began = std::time::Instant::now();
     let mut host = Host::start(&customer, directory.path(), vec![chosen(&here), away], Prefix::Automatic).await;

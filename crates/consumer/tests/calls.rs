@@ -7,49 +7,49 @@ mod support;
 use nostr::prelude::{Keys, Tags, Timestamp};
 use rialto_consumer::catalogue::Catalogue;
 use rialto_consumer::error::Error;
-use rialto_consumer::ongoing::{Ongoing, PATIENCE, Privacy, Step};
-use rialto_consumer::remote::{Remote, Sealing};
+use rialto_consumer::ongoing::{Ongoing, PATIENCE, Step};
+use rialto_consumer::remote::{Remote, Terms};
 use rialto_mcp::pending::Patience;
 use rialto_relay::embedded::{Limits, Options, Relay};
 use rialto_relay::seal;
 use rialto_relay::sign::sign;
 use rialto_wire::dvmcp::answer::{Outcome, Progress, Writer};
 use rialto_wire::dvmcp::content::Execute;
-use rialto_wire::dvmcp::request;
 use rialto_wire::failure::{Code, Failure};
-use rialto_wire::request::Body;
 use rialto_wire::request::Command;
+use rialto_wire::request::{self, Body};
+use rialto_wire::service::Way;
 use std::borrow::Cow;
 use std::time::Duration;
 use support::{Provider, SOON, customer, open, relay, soon, tool};
 
-fn echo(remote: &Remote) -> Ongoing {
-    execute(remote, PATIENCE)
+async fn echo(remote: &Remote) -> Ongoing {
+    execute(remote, PATIENCE).await
 }
 
-fn execute(remote: &Remote, patience: Patience) -> Ongoing {
+async fn execute(remote: &Remote, patience: Patience) -> Ongoing {
     let call = Execute { name: "echo", arguments: b"{\"text\":\"hi\"}", timeout: None, progress: true, meta: None };
-    remote.execute(&call, patience).unwrap()
+    remote.execute(&call, patience).await.unwrap()
 }
 
-async fn world(sealing: Sealing) -> (Relay, Provider, Remote) {
+async fn world(terms: Terms) -> (Relay, Provider, Remote) {
     let relay = relay().await;
     let provider = Provider::start(&relay, vec![tool("echo", "says it again")]).await;
     provider.announce("test", true, Timestamp::now().as_secs()).await;
     let customer = customer(&[&relay]);
-    let remote = open(&customer, &provider, sealing).await;
+    let remote = open(&customer, &provider, terms).await;
     (relay, provider, remote)
 }
 
 #[tokio::test]
 async fn a_call_is_answered_plain_and_sealed() {
-    for (sealing, privacy) in [(Sealing::Never, Privacy::Plain), (Sealing::WherePossible, Privacy::Sealed)] {
-        let (_relay, provider, remote) = world(sealing).await;
-        assert_eq!(remote.privacy(), privacy);
+    for (terms, way) in [(Terms::PLAIN, Way::PUBLIC), (Terms::PRIVATE, Way::SEALED)] {
+        let (_relay, provider, remote) = world(terms).await;
+        assert_eq!(remote.way(), way);
         assert_eq!(remote.name().as_deref(), Some("test"));
-        let mut call = echo(&remote);
+        let mut call = echo(&remote).await;
         let asked = provider.next().await;
-        assert_eq!(asked.sealed, privacy == Privacy::Sealed);
+        assert_eq!(asked.sealed, way == Way::SEALED);
         assert!(request::expiration(&asked.event).unwrap() > Timestamp::now());
         let Body::Execute(execution) = &asked.request.body else { panic!() };
         assert_eq!((execution.name.as_str(), execution.arguments.as_str()), ("echo", "{\"text\":\"hi\"}"));
@@ -66,8 +66,8 @@ async fn a_call_is_answered_plain_and_sealed() {
 
 #[tokio::test]
 async fn equal_calls_at_once_are_two_calls() {
-    let (_relay, provider, remote) = world(Sealing::Never).await;
-    let (one, other) = (echo(&remote), echo(&remote));
+    let (_relay, provider, remote) = world(Terms::PLAIN).await;
+    let (one, other) = (echo(&remote).await, echo(&remote).await);
     let (first, second) = (provider.next().await, provider.next().await);
     assert_ne!(first.id(), second.id());
     for asked in [&first, &second] {
@@ -81,9 +81,9 @@ async fn equal_calls_at_once_are_two_calls() {
 
 #[tokio::test]
 async fn what_strangers_sign_is_no_answer() {
-    let (relay, provider, remote) = world(Sealing::Never).await;
+    let (relay, provider, remote) = world(Terms::PLAIN).await;
     let stranger = Provider::start(&relay, vec![]).await;
-    let call = echo(&remote);
+    let call = echo(&remote).await;
     let asked = provider.next().await;
     for event in [
         stranger.writer().response(&asked.request.address, Outcome::Success, "{\"content\":[\"forged\"]}"),
@@ -97,9 +97,9 @@ async fn what_strangers_sign_is_no_answer() {
 
 #[tokio::test]
 async fn a_seal_by_somebody_else_is_no_answer_and_neither_is_an_open_one() {
-    let (relay, provider, remote) = world(Sealing::WherePossible).await;
+    let (relay, provider, remote) = world(Terms::PRIVATE).await;
     let stranger = Provider::start(&relay, vec![]).await;
-    let call = echo(&remote);
+    let call = echo(&remote).await;
     let asked = provider.next().await;
     let address = &asked.request.address;
     let forged = stranger.writer().response(address, Outcome::Success, "{\"content\":[\"forged\"]}");
@@ -117,8 +117,8 @@ async fn the_first_response_counts_whichever_relay_brings_it() {
     let provider = Provider::start(&one, vec![]).await;
     provider.pool.add(&support::url(&other));
     let customer = customer(&[&one, &other]);
-    let remote = open(&customer, &provider, Sealing::Never).await;
-    let call = echo(&remote);
+    let remote = open(&customer, &provider, Terms::PLAIN).await;
+    let call = echo(&remote).await;
     let asked = provider.next().await;
     provider.text(&asked, "first");
     provider.text(&asked, "second");
@@ -127,9 +127,9 @@ async fn the_first_response_counts_whichever_relay_brings_it() {
 
 #[tokio::test]
 async fn a_response_in_parts_is_put_together() {
-    let (_relay, provider, remote) = world(Sealing::WherePossible).await;
+    let (_relay, provider, remote) = world(Terms::PRIVATE).await;
     let whole = format!("{{\"content\":[{{\"type\":\"text\",\"text\":\"{}\"}}]}}", "ä".repeat(40_000));
-    let call = echo(&remote);
+    let call = echo(&remote).await;
     let asked = provider.next().await;
     assert!(asked.request.parts);
     let parts = provider.writer().parts(&asked.request.address, Outcome::Success, &whole, 24_000);
@@ -139,7 +139,7 @@ async fn a_response_in_parts_is_put_together() {
     }
     assert_eq!(soon(call.finish()).await.unwrap().content, whole);
 
-    let call = echo(&remote);
+    let call = echo(&remote).await;
     let asked = provider.next().await;
     for mut part in provider.writer().parts(&asked.request.address, Outcome::Success, &whole, 24_000) {
         part.content = part.content.replace('ä', "ö");
@@ -150,8 +150,8 @@ async fn a_response_in_parts_is_put_together() {
 
 #[tokio::test]
 async fn a_provider_that_does_not_name_its_customer_is_heard() {
-    let (_relay, provider, remote) = world(Sealing::Never).await;
-    let call = echo(&remote);
+    let (_relay, provider, remote) = world(Terms::PLAIN).await;
+    let call = echo(&remote).await;
     let asked = provider.next().await;
     let mut response = provider.writer().response(&asked.request.address, Outcome::Success, "{\"content\":[]}");
     response.tags = Tags::from_list(response.tags.to_vec().into_iter().filter(|tag| tag.kind() != "p").collect());
@@ -161,15 +161,15 @@ async fn a_provider_that_does_not_name_its_customer_is_heard() {
 
 #[tokio::test]
 async fn feedback_alone_tells_an_error() {
-    let (_relay, provider, remote) = world(Sealing::Never).await;
-    let call = echo(&remote);
+    let (_relay, provider, remote) = world(Terms::PLAIN).await;
+    let call = echo(&remote).await;
     let asked = provider.next().await;
     provider.progress(&asked, &Progress::Failed { code: "upstream_unavailable", message: "it died".into() });
     let Err(Error::Failed(failure)) = soon(call.finish()).await else { panic!() };
     assert_eq!((failure.code.as_str(), failure.message.as_str()), ("upstream_unavailable", "it died"));
 
     // With a response, the response counts.
-    let call = echo(&remote);
+    let call = echo(&remote).await;
     let asked = provider.next().await;
     for event in provider.writer().failure(&asked.request.address, &Failure::new(Code::InvalidInput, "no").at("/a")) {
         provider.send(&asked, event);
@@ -180,8 +180,8 @@ async fn feedback_alone_tells_an_error() {
 
 #[tokio::test]
 async fn a_demand_for_payment_is_an_error_of_its_own() {
-    let (_relay, provider, remote) = world(Sealing::Never).await;
-    let call = echo(&remote);
+    let (_relay, provider, remote) = world(Terms::PLAIN).await;
+    let call = echo(&remote).await;
     let asked = provider.next().await;
     let mut demand = provider.writer().feedback(&asked.request.address, &Progress::Begun);
     let tags = [vec!["status", "payment-required"], vec!["amount", "21", "lnbc210n1x"]];
@@ -195,27 +195,27 @@ async fn a_demand_for_payment_is_an_error_of_its_own() {
 
 #[tokio::test]
 async fn giving_up_tells_the_provider_to_stop() {
-    for sealing in [Sealing::Never, Sealing::WherePossible] {
-        let (_relay, provider, remote) = world(sealing).await;
-        let call = echo(&remote);
+    for terms in [Terms::PLAIN, Terms::PRIVATE] {
+        let (_relay, provider, remote) = world(terms).await;
+        let call = echo(&remote).await;
         let asked = provider.next().await;
         drop(call);
         let cancel = provider.next().await;
         assert_eq!(cancel.request.body, Body::Cancel { target: asked.id() });
-        assert_eq!(cancel.sealed, sealing == Sealing::WherePossible);
+        assert_eq!(cancel.sealed, terms == Terms::PRIVATE);
     }
 }
 
 #[tokio::test]
 async fn silence_ends_a_call_and_signs_of_life_extend_it() {
-    let (_relay, provider, remote) = world(Sealing::Never).await;
+    let (_relay, provider, remote) = world(Terms::PLAIN).await;
     let silence = Duration::from_millis(1500);
-    let call = execute(&remote, Patience { silence, total: SOON });
+    let call = execute(&remote, Patience { silence, total: SOON }).await;
     let asked = provider.next().await;
     assert!(matches!(soon(call.finish()).await, Err(Error::NoAnswer(_))));
     assert_eq!(provider.next().await.request.body, Body::Cancel { target: asked.id() });
 
-    let mut call = execute(&remote, Patience { silence, total: SOON });
+    let mut call = execute(&remote, Patience { silence, total: SOON }).await;
     let asked = provider.next().await;
     for step in 0..4 {
         let params = format!("{{\"progress\":{step}}}");
@@ -226,7 +226,7 @@ async fn silence_ends_a_call_and_signs_of_life_extend_it() {
     }
     assert!(matches!(soon(call.finish()).await, Err(Error::Silent(_))));
 
-    let call = execute(&remote, Patience { silence: SOON, total: Duration::from_millis(300) });
+    let call = execute(&remote, Patience { silence: SOON, total: Duration::from_millis(300) }).await;
     assert!(matches!(soon(call.finish()).await, Err(Error::Overdue(_))));
 }
 
@@ -238,8 +238,8 @@ async fn a_sealed_answer_that_came_while_the_relay_was_away_is_found() {
     let address = relay.address();
     let provider = Provider::start(&relay, vec![tool("echo", "")]).await;
     let customer = customer(&[&relay]);
-    let remote = open(&customer, &provider, Sealing::WherePossible).await;
-    let call = echo(&remote);
+    let remote = open(&customer, &provider, Terms::PRIVATE).await;
+    let call = echo(&remote).await;
     let asked = provider.next().await;
     relay.stop().await;
     // The answer reaches the relay before the customer does.
@@ -260,8 +260,8 @@ async fn a_relay_that_refuses_is_quoted_at_once() {
     let customer = customer(&[&relay]);
     let provider = Keys::generate().public_key();
     let target = rialto_consumer::reference::Target { provider, id: None, relays: vec![] };
-    let remote = Remote::open(&customer, &target, Sealing::Never).await.unwrap();
-    let Err(Error::Refused(complaints)) = soon(echo(&remote).finish()).await else { panic!() };
+    let remote = Remote::open(&customer, &target, Terms::PLAIN).await.unwrap();
+    let Err(Error::Refused(complaints)) = soon(echo(&remote).await.finish()).await else { panic!() };
     assert!(complaints[0].relay.starts_with("ws://127.0.0.1") && complaints[0].words.contains("pow"), "{complaints:?}");
 }
 
@@ -278,8 +278,8 @@ async fn relays_that_are_away_are_named_at_once() {
     let provider = Keys::generate().public_key();
     let target = rialto_consumer::reference::Target { provider, id: None, relays: vec![] };
     let began = std::time::Instant::now();
-    let remote = Remote::open(&customer, &target, Sealing::Never).await.unwrap();
-    let Err(Error::Unreachable(complaints)) = soon(echo(&remote).finish()).await else { panic!() };
+    let remote = Remote::open(&customer, &target, Terms::PLAIN).await.unwrap();
+    let Err(Error::Unreachable(complaints)) = soon(echo(&remote).await.finish()).await else { panic!() };
     assert!(complaints[0].words.contains("refused"), "{complaints:?}");
     assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
 }
@@ -289,11 +289,11 @@ async fn who_announced_nothing_is_spoken_to_in_private() {
     let relay = relay().await;
     let provider = Provider::start(&relay, vec![tool("echo", "")]).await;
     let customer = customer(&[&relay]);
-    let remote = open(&customer, &provider, Sealing::WherePossible).await;
-    assert_eq!(remote.privacy(), Privacy::Sealed);
+    let remote = open(&customer, &provider, Terms::PRIVATE).await;
+    assert_eq!(remote.way(), Way::SEALED);
     provider.announce("plain only", false, Timestamp::now().as_secs()).await;
     remote.look_up().await.unwrap();
-    assert_eq!(remote.privacy(), Privacy::Plain);
+    assert_eq!(remote.way(), Way::PUBLIC);
 }
 
 #[tokio::test]
@@ -308,12 +308,12 @@ async fn an_announcement_that_a_relay_brings_back_is_ignored() {
     let late = Provider::with_keys(keys, &other, vec![]).await;
     late.announce("old", false, now - 3600).await;
     let customer = customer(&[&relay]);
-    let remote = open(&customer, &provider, Sealing::WherePossible).await;
+    let remote = open(&customer, &provider, Terms::PRIVATE).await;
     assert_eq!(remote.name().as_deref(), Some("new"));
     customer.add_relay(&support::url(&other));
-    let again = open(&customer, &provider, Sealing::WherePossible).await;
+    let again = open(&customer, &provider, Terms::PRIVATE).await;
     assert_eq!(again.name().as_deref(), Some("new"));
-    assert_eq!(again.privacy(), Privacy::Sealed);
+    assert_eq!(again.way(), Way::SEALED);
 }
 
 #[tokio::test]
@@ -322,7 +322,7 @@ async fn lists_are_complete_and_what_a_provider_does_not_know_is_none() {
     let tools = (0..60).map(|number| tool(&format!("tool_{number}"), &"d".repeat(200))).collect();
     let provider = Provider::start(&relay, tools).await;
     let customer = customer(&[&relay]);
-    let remote = open(&customer, &provider, Sealing::Never).await;
+    let remote = open(&customer, &provider, Terms::PLAIN).await;
     let catalogue = soon(Catalogue::fetch(&remote)).await.unwrap();
     assert_eq!(catalogue.tools.len(), 60);
     assert_eq!((catalogue.resources.len(), catalogue.templates.len(), catalogue.prompts.len()), (1, 0, 1));
@@ -334,7 +334,7 @@ async fn an_error_instead_of_a_list_is_an_error() {
     let keys = Keys::generate();
     let provider = Provider::start(&relay, vec![]).await;
     let customer = customer(&[&relay]);
-    let remote = open(&customer, &provider, Sealing::Never).await;
+    let remote = open(&customer, &provider, Terms::PLAIN).await;
     let call = remote.begin(Command::Complete, "{\"ref\":{},\"argument\":{}}".into(), PATIENCE).unwrap();
     let asked = provider.next().await;
     let writer = Writer { provider: provider.key(), relay: None, now: Timestamp::now() };

@@ -7,7 +7,7 @@ use rialto_consumer::customer::Customer;
 use rialto_consumer::error::{Error, Failure as RemoteFailure};
 use rialto_consumer::pins::Pins;
 use rialto_consumer::reference::{Reference, Unknown};
-use rialto_consumer::remote::{Remote, Sealing};
+use rialto_consumer::remote::{Remote, Terms};
 use rialto_consumer::text;
 use rialto_wire::failure::Code;
 
@@ -67,10 +67,10 @@ impl Buyer {
     }
 
     /// Finds the service that is meant.
-    pub(crate) async fn open(&self, wanted: &Wanted, sealing: Sealing) -> Result<Remote, Failure> {
+    pub(crate) async fn open(&self, wanted: &Wanted, terms: Terms) -> Result<Remote, Failure> {
         let target = wanted.reference.resolve(&self.customer).await;
         let target = target.map_err(|unknown| unknown_service(&wanted.typed, &unknown))?;
-        Remote::open(&self.customer, &target, sealing).await.map_err(|error| failure(&error))
+        Remote::open(&self.customer, &target, terms).await.map_err(|error| failure(&error))
     }
 }
 
@@ -149,6 +149,13 @@ pub(crate) fn failure(error: &Error) -> Failure {
             }
         }
         Error::Failed(remote) => remote_failure(remote),
+        Error::Misfit { message, pointer } => {
+            let failure = Failure::usage("the arguments do not fit the tool").code("invalid_input");
+            failure.cause(located(message, pointer.as_deref()))
+        }
+        Error::NoManifest => Failure::new(Exit::Unreachable, "the service has no manifest")
+            .code("no_manifest")
+            .hint("without --wire the most private way that it offers is taken"),
         Error::TooLarge { .. } => Failure::usage(error.to_string())
             .code("too_large")
             .hint("a sealed request holds less than an open one; --plain has more room, but everybody can read it"),
@@ -185,10 +192,15 @@ pub(crate) fn remote_failure(remote: &RemoteFailure) -> Failure {
         Some(Code::UpstreamUnavailable | Code::OutcomeUnknown | Code::Busy | Code::RateLimited) => Exit::Unreachable,
         _ => Exit::ToolSaidNo,
     };
-    let words = match &remote.pointer {
-        Some(pointer) => format!("{} (at {})", remote.message, text::name(pointer)),
-        None => remote.message.clone(),
-    };
+    let words = located(&remote.message, remote.pointer.as_deref());
     let failure = Failure::new(exit, "the service answered with an error").cause(format!("{}: {words}", remote.code));
     failure.code(code.map_or("remote_error", Code::as_str))
+}
+
+/// A message with the place in the arguments that it is about.
+fn located(message: &str, pointer: Option<&str>) -> String {
+    match pointer {
+        Some(pointer) => format!("{message} (at {})", text::name(pointer)),
+        None => message.to_owned(),
+    }
 }

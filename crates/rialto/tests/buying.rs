@@ -140,7 +140,11 @@ async fn services_are_found_and_shown() {
     let market = Market::open().await;
     let run = market.run("find again").await;
     assert_eq!(run.exit, 0, "{}", run.stderr);
-    assert!(run.stdout.lines().nth(1).unwrap().starts_with("parrot  2 (echo other)  free   now"), "{}", run.stdout);
+    assert!(
+        run.stdout.lines().nth(1).unwrap().starts_with("parrot  2 (echo other)  free   dvmcp  now"),
+        "{}",
+        run.stdout
+    );
     assert!(run.stderr.contains("rialto show nprofile1"), "{}", run.stderr);
     let run = market.run("find --json").await;
     let all: Value = serde_json::from_str(&run.stdout).unwrap();

@@ -12,6 +12,9 @@ pub(crate) const TOPIC: &str = "mcp";
 /// Tools that are named in `t` tags; more would be refused by relays that count tags.
 const MAX_TOPICS: usize = 200;
 
+/// Manifests that are asked for at once. Much else has their kind.
+const MAX_MANIFESTS: usize = 1000;
+
 /// How a service can be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Wire {
@@ -82,7 +85,10 @@ pub fn read(event: &Event) -> Option<Service> {
 
 /// Descriptions of all services. Those of others may lack the tag by which ours are found.
 pub fn all() -> [Filter; 2] {
-    [Filter::new().kind(dvmcp::ANNOUNCEMENT).hashtag(TOPIC), Filter::new().kind(manifest::MANIFEST)]
+    [
+        Filter::new().kind(dvmcp::ANNOUNCEMENT).hashtag(TOPIC),
+        Filter::new().kind(manifest::MANIFEST).limit(MAX_MANIFESTS),
+    ]
 }
 
 /// Descriptions of the services of one provider.

@@ -7,9 +7,8 @@ use rialto_wire::dvmcp::announcement::{self, Offer};
 use rialto_wire::dvmcp::answer::{self, Outcome, Writer};
 use rialto_wire::dvmcp::request::{self, OpenJobs};
 use rialto_wire::failure::Code;
-use rialto_wire::request::Address;
-use rialto_wire::request::Command;
-use rialto_wire::strict;
+use rialto_wire::request::{Address, Command, expiration};
+use rialto_wire::{manifest, service, strict};
 
 /// Enough randomness for a test.
 struct Noise(u64);
@@ -32,7 +31,7 @@ impl Noise {
 
     /// A JSON text, mostly valid, of the shapes that requests and answers have.
     fn json(&mut self, depth: usize) -> String {
-        const KEYS: [&str; 15] = [
+        const KEYS: [&str; 21] = [
             "name",
             "parameters",
             "arguments",
@@ -48,6 +47,12 @@ impl Noise {
             "tools",
             "progress",
             "parts",
+            "tool_name",
+            "mcp_version",
+            "input_schema",
+            "output_schema",
+            "error",
+            "content",
         ];
         const LEAVES: [&str; 16] = [
             "null",
@@ -146,18 +151,16 @@ fn read_all(event: &UnsignedEvent, me: &PublicKey) {
     for open in [OpenJobs::Taken, OpenJobs::Ignored] {
         let _ = request::read(event, me, open);
     }
-    let _ = (request::expiration(event), request::is_addressed(event), answer::read(event));
+    let _ = (expiration(event), request::is_addressed(event), answer::read(event));
+    let _ = (manifest::request::read(event, me), manifest::answer::read(event, me));
+    for is_structured in [true, false] {
+        let _ = manifest::answer::Answer::read(&event.content, is_structured);
+        let _ = manifest::answer::given(event.content.as_bytes(), is_structured);
+    }
     let id = event.id.unwrap();
     let UnsignedEvent { pubkey, created_at, kind, tags, content, .. } = event.clone();
-    let _ = announcement::read(&Event::new(
-        id,
-        pubkey,
-        created_at,
-        kind,
-        tags,
-        content,
-        Signature::from_byte_array([1; 64]),
-    ));
+    let _ =
+        service::read(&Event::new(id, pubkey, created_at, kind, tags, content, Signature::from_byte_array([1; 64])));
     if let Ok(value) = strict::parse(&event.content) {
         // Whatever a server answers is known to be an object before it comes this far.
         let completed = value.is_object().then(|| answer::completed(event.content.trim().as_bytes(), 0.1));

@@ -54,19 +54,24 @@ pub(super) fn result(reply: Reply, asked: Asked<'_>, npub: &str) -> Result<Vec<u
 pub(super) fn error(error: &RequestError, asked: Asked<'_>, npub: &str) -> Error {
     let kind = match error {
         RequestError::Failed(failure) => kind_of(&failure.code, asked),
+        RequestError::Misfit { .. } => Kind::InvalidArguments,
         _ if matches!(asked, Asked::Tool(_)) => Kind::ToolFailed,
         error if error.is_timeout() => Kind::Timeout,
         _ => Kind::Unavailable,
     };
     let message = match error {
         RequestError::Failed(failure) => failure.message.clone(),
+        RequestError::Misfit { message, .. } => message.clone(),
         other => other.to_string(),
     };
     let mut out = Error::new(kind, message).with("reason", error.code()).with("provider", npub);
-    if let RequestError::Failed(failure) = error
-        && let Some(pointer) = &failure.pointer
-    {
-        out = out.with("pointer", pointer.as_str());
+    let pointer = match error {
+        RequestError::Failed(failure) => failure.pointer.as_deref(),
+        RequestError::Misfit { pointer, .. } => pointer.as_deref(),
+        _ => None,
+    };
+    if let Some(pointer) = pointer {
+        out = out.with("pointer", pointer);
     }
     if let RequestError::PaymentRequired(demand) = error {
         out = out.with("amount", demand.amount.clone()).with("invoice", demand.invoice.clone());

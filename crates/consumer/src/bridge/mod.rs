@@ -10,7 +10,7 @@ mod offer;
 mod requests;
 mod source;
 
-pub use self::notice::Notice;
+pub use self::notice::{Notice, seen};
 pub use self::offer::Prefix;
 pub use self::source::Chosen;
 

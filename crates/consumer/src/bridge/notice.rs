@@ -1,6 +1,7 @@
 //! What a person should know while a bridge runs. Nothing in here was written by a stranger without being made fit to be
 //! shown.
 
+use rialto_wire::service::{Way, Wire};
 use std::fmt;
 
 /// Something that happened.
@@ -8,11 +9,11 @@ use std::fmt;
 #[non_exhaustive]
 pub enum Notice {
     /// A service has told what it offers.
-    Ready { service: String, tools: usize },
+    Ready { service: String, tools: usize, way: Way },
     /// A service cannot be used now; it is tried again.
     Failed { service: String, reason: String },
-    /// Requests to this service can be read by everybody.
-    Public { service: String },
+    /// Others can see something of the requests to this service.
+    Seen { service: String, way: Way },
     /// Tools that are hidden until their new definition is accepted.
     Changed { service: String, npub: String, tools: Vec<String> },
     /// A tool or prompt that is hidden because another has its name.
@@ -24,11 +25,9 @@ pub enum Notice {
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Notice::Ready { service, tools } => write!(f, "{service}: {tools} tools"),
+            Notice::Ready { service, tools, way } => write!(f, "{service}: {tools} tools; calls are {}", seen(*way)),
             Notice::Failed { service, reason } => write!(f, "{service}: {reason}; trying again"),
-            Notice::Public { service } => {
-                write!(f, "{service}: calls are public; whoever reads the relay can see arguments and results")
-            }
+            Notice::Seen { service, way } => write!(f, "{service}: calls are {}", seen(*way)),
             Notice::Changed { service, npub, tools } => write!(
                 f,
                 "{service}: {} changed since first used, and is hidden until you accept it: rialto pins review {npub}",
@@ -39,5 +38,17 @@ impl fmt::Display for Notice {
             }
             Notice::NotKept { reason } => write!(f, "{reason}"),
         }
+    }
+}
+
+/// What others can see of requests that travel this way.
+pub fn seen(way: Way) -> &'static str {
+    match (way.wire, way.sealed) {
+        (Wire::Dvmcp, true) => "sealed (dvmcp): only the service can read them, or see who calls",
+        (Wire::Manifest, true) => "sealed messages (manifest): only the service can read them, or see who calls",
+        (Wire::Manifest, false) => {
+            "direct messages (manifest): only the service can read them, but everybody can see who calls it and when"
+        }
+        (Wire::Dvmcp, false) => "public (dvmcp): whoever reads the relay can see arguments and results",
     }
 }

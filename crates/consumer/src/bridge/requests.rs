@@ -65,7 +65,7 @@ impl Bridge {
             progress: progress_token(call.params()).is_some(),
             meta: meta.as_deref().filter(|meta| *meta != b"{}"),
         };
-        let begun = place.remote.execute(&execute, self.options.patience);
+        let begun = place.remote.execute(&execute, self.options.patience).await;
         finish(call, begun, &place, Asked::Tool(&name)).await
     }
 

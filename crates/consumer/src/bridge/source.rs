@@ -4,12 +4,12 @@ use super::notice::Notice;
 use super::{Bridge, lock};
 use crate::catalogue::{Catalogue, Item};
 use crate::customer::Customer;
-use crate::ongoing::Privacy;
 use crate::pins::Verdict;
 use crate::reference::Reference;
-use crate::remote::{Remote, Sealing, npub};
+use crate::remote::{Remote, Terms, npub};
 use crate::text;
 use nostr::prelude::PublicKey;
+use rialto_wire::service::Way;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub struct Chosen {
     /// What was typed, for messages.
     pub typed: String,
     pub reference: Reference,
-    pub sealing: Sealing,
+    pub terms: Terms,
 }
 
 /// What is known about one service.
@@ -36,6 +36,8 @@ pub struct Chosen {
 pub(crate) struct Source {
     typed: String,
     pub(crate) remote: Option<Remote>,
+    /// How its user has been told that calls travel.
+    way: Option<Way>,
     /// The name it had when it was first used.
     pub(crate) name: String,
     pub(crate) catalogue: Catalogue,
@@ -48,6 +50,7 @@ impl Source {
         Self {
             typed: text::name(&chosen.typed),
             remote: None,
+            way: None,
             name: String::new(),
             catalogue: Catalogue::default(),
             changed: BTreeSet::new(),
@@ -120,7 +123,7 @@ pub(super) async fn keep(bridge: Weak<Bridge>, customer: Customer, index: usize,
 
 async fn find(customer: &Customer, chosen: &Chosen) -> Result<Remote, String> {
     let target = chosen.reference.resolve(customer).await.map_err(|unknown| unknown.to_string())?;
-    Remote::open(customer, &target, chosen.sealing).await.map_err(|error| error.to_string())
+    Remote::open(customer, &target, chosen.terms).await.map_err(|error| error.to_string())
 }
 
 /// Asks a service what it offers. Its tools are offered as soon as they are known.
@@ -188,17 +191,19 @@ async fn acceptance(bridge: &Weak<Bridge>, index: usize) {
 
 impl Bridge {
     fn introduce(&self, index: usize, remote: &Remote) {
+        let way = remote.way();
         let is_new = {
             let mut sources = lock(&self.sources);
             let source = &mut sources[index];
             let pinned = self.pins.read().ok().and_then(|book| book.services.get(&remote.provider.to_hex()).cloned());
             let name = pinned.map(|service| service.name).filter(|name| !name.is_empty()).or_else(|| remote.name());
             source.name = name.unwrap_or_default();
-            source.remote.replace(remote.clone()).is_none()
+            source.remote = Some(remote.clone());
+            source.way.replace(way) != Some(way)
         };
-        if is_new && remote.privacy() == Privacy::Plain {
+        if is_new && !way.sealed {
             let service = lock(&self.sources)[index].title();
-            self.notice(Notice::Public { service });
+            self.notice(Notice::Seen { service, way });
         }
     }
 
@@ -237,7 +242,7 @@ impl Bridge {
             (source.title(), is_news)
         };
         self.refresh();
-        self.notice(Notice::Ready { service: service.clone(), tools: count });
+        self.notice(Notice::Ready { service: service.clone(), tools: count, way: remote.way() });
         if verdicts.contains(&Verdict::Full) {
             let reason = "some tools are hidden, because too many are remembered: rialto pins forget SERVICE";
             self.notice(Notice::NotKept { reason: reason.to_owned() });

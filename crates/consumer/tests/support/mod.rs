@@ -7,7 +7,7 @@ use nostr::prelude::{EventId, Filter, Keys, Kind, PublicKey, RelayUrl, Tags, Tim
 use rialto_consumer::announcements::Announcements;
 use rialto_consumer::customer::Customer;
 use rialto_consumer::reference::Target;
-use rialto_consumer::remote::{Remote, Sealing};
+use rialto_consumer::remote::{Remote, Terms};
 use rialto_relay::embedded::{Options, Relay};
 use rialto_relay::pool::{self, Arrival, Pool, Watch};
 use rialto_relay::seal;
@@ -45,8 +45,8 @@ pub(crate) fn target(provider: &Provider) -> Target {
     Target { provider: provider.key(), id: None, relays: Vec::new() }
 }
 
-pub(crate) async fn open(customer: &Customer, provider: &Provider, sealing: Sealing) -> Remote {
-    Remote::open(customer, &target(provider), sealing).await.unwrap()
+pub(crate) async fn open(customer: &Customer, provider: &Provider, terms: Terms) -> Remote {
+    Remote::open(customer, &target(provider), terms).await.unwrap()
 }
 
 /// Waits for something that must come.

@@ -4,11 +4,12 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use clap::Args;
+use rialto_consumer::bridge::seen;
 use rialto_consumer::catalogue::{Catalogue, Item};
 use rialto_consumer::error::Error;
-use rialto_consumer::ongoing::{Ongoing, PATIENCE, Privacy, Progress, Step};
+use rialto_consumer::ongoing::{Ongoing, PATIENCE, Progress, Step};
 use rialto_consumer::pins::Verdict;
-use rialto_consumer::remote::{Remote, Sealing};
+use rialto_consumer::remote::Remote;
 use rialto_consumer::reply::Reply;
 use rialto_consumer::text;
 use rialto_mcp::pending::Patience;
@@ -26,6 +27,7 @@ use crate::output;
 use crate::relays::RelayFlags;
 use crate::suggest::nearest;
 use crate::talk::{Format, Talk};
+use crate::wires::WayFlags;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -41,8 +43,8 @@ Arguments get their types from the tool:
 
 /// Call one tool of a service
 ///
-/// Arguments and result are sealed, so that only the service can read them, if it says that it can; else the call is
-/// public, and you are told.
+/// The call goes the most private way that the service offers, and you are told which: sealed, by direct message, or in
+/// public.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -62,9 +64,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "JSON")]
     args: Option<String>,
 
-    /// Send in the open, also if the service could read sealed requests
-    #[arg(long)]
-    plain: bool,
+    #[command(flatten)]
+    way: WayFlags,
 
     /// How long the call may take in all [default: 60 without a sign of life, 600 in all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400))]
@@ -85,20 +86,17 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, talk: &Talk)
 }
 
 async fn call(buyer: &Buyer, wanted: &Wanted, arguments: &Arguments, talk: &Talk) -> Outcome {
-    let sealing = if arguments.plain { Sealing::Never } else { Sealing::WherePossible };
-    let remote = buyer.open(wanted, sealing).await?;
+    let remote = buyer.open(wanted, arguments.way.terms()).await?;
     let tools = Catalogue::tools(&remote).await.map_err(|error| failure(&error))?;
     let tool = choose(&tools, &arguments.tool, &arguments.service)?;
     let schema = tool.original.get("inputSchema").unwrap_or(&Value::Null);
     let object = arguments::read(&arguments.arguments, arguments.args.as_deref(), schema, &tool.name)?;
     check_pin(buyer, &remote, tool)?;
-    if remote.privacy() == Privacy::Plain {
-        talk.info("this call is public: whoever reads the relay can see its arguments and its result");
-    }
+    talk.info(&format!("calls are {}", seen(remote.way())));
     let timeout = arguments.timeout_secs.map(Duration::from_secs);
     let patience = timeout.map_or(PATIENCE, |total| Patience { silence: total, total });
     let execute = Execute { name: &tool.name, arguments: object.as_bytes(), timeout, progress: true, meta: None };
-    let ongoing = remote.execute(&execute, patience).map_err(|error| call_failure(&error))?;
+    let ongoing = remote.execute(&execute, patience).await.map_err(|error| call_failure(&error))?;
     let reply = tokio::select! {
         reply = follow(ongoing, talk) => reply.map_err(|error| call_failure(&error))?,
         interrupted = tokio::signal::ctrl_c() => {

@@ -72,7 +72,7 @@ fn show(found: &[Finding], relays: &[RelayUrl], arguments: &Arguments, talk: &Ta
     }
     let now = Timestamp::now();
     let mut rows: Vec<Vec<String>> =
-        vec![["NAME", "TOOLS", "PRICE", "LAST SEEN", "MS", "KEY"].iter().map(ToString::to_string).collect()];
+        vec![["NAME", "TOOLS", "PRICE", "WIRES", "LAST SEEN", "MS", "KEY"].iter().map(ToString::to_string).collect()];
     rows.extend(found.iter().map(|finding| row(finding, now)));
     output::text(&output::table(&rows))?;
     if let Some(best) = found.first() {
@@ -88,6 +88,7 @@ fn row(finding: &Finding, now: Timestamp) -> Vec<String> {
         name.chars().take(32).collect(),
         tools(finding),
         "free".to_owned(),
+        wires(finding).join(" "),
         ago(now, finding.last_seen),
         latency,
         short(&npub(&finding.provider)),
@@ -99,6 +100,10 @@ fn tools(finding: &Finding) -> String {
     let shown = names.iter().take(3).copied().collect::<Vec<_>>().join(" ");
     let shown: String = shown.chars().take(40).collect();
     if names.len() > 3 { format!("{} ({shown} …)", names.len()) } else { format!("{} ({shown})", names.len()) }
+}
+
+fn wires(finding: &Finding) -> Vec<&'static str> {
+    finding.wires.iter().map(|wire| wire.name()).collect()
 }
 
 fn short(npub: &str) -> String {
@@ -127,6 +132,7 @@ fn described(finding: &Finding, relays: &[RelayUrl]) -> Value {
         "nprofile": link(finding.provider, relays.iter().cloned()),
         "tools": tools,
         "price": "free",
+        "wires": wires(finding),
         "sealed": finding.sealed,
         "announced": finding.announced.map(|time| time.as_secs()),
         "last_seen": finding.last_seen.as_secs(),

@@ -2,11 +2,12 @@
 
 use clap::Args;
 use nostr::prelude::Timestamp;
+use rialto_consumer::bridge::seen;
 use rialto_consumer::catalogue::{Catalogue, Item};
-use rialto_consumer::ongoing::Privacy;
 use rialto_consumer::pins::{Pin, Service as Pinned};
-use rialto_consumer::remote::{Remote, Sealing};
+use rialto_consumer::remote::Remote;
 use rialto_consumer::text;
+use rialto_wire::service::Wire;
 use serde_json::{Value, json};
 
 use crate::arguments::placeholder;
@@ -18,6 +19,7 @@ use crate::failure::Outcome;
 use crate::output;
 use crate::relays::RelayFlags;
 use crate::talk::{Format, Talk};
+use crate::wires::WayFlags;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -35,9 +37,8 @@ pub(crate) struct Arguments {
     #[arg(value_name = "SERVICE")]
     service: String,
 
-    /// Ask in the open, also if the service could read sealed requests
-    #[arg(long)]
-    plain: bool,
+    #[command(flatten)]
+    way: WayFlags,
 
     #[command(flatten)]
     relays: RelayFlags,
@@ -54,8 +55,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, talk: &Talk)
 }
 
 async fn show(buyer: &Buyer, wanted: &Wanted, arguments: &Arguments, talk: &Talk) -> Outcome {
-    let sealing = if arguments.plain { Sealing::Never } else { Sealing::WherePossible };
-    let remote = buyer.open(wanted, sealing).await?;
+    let remote = buyer.open(wanted, arguments.way.terms()).await?;
     let catalogue = Catalogue::fetch(&remote).await.map_err(|error| failure(&error))?;
     let mut book = buyer.pins.read().map_err(|error| store_failure(&error))?;
     let pinned = book.services.remove(&remote.provider.to_hex()).unwrap_or_default();
@@ -82,10 +82,6 @@ fn pin_state(tool: &Item, pinned: &Pinned) -> &'static str {
 fn page(remote: &Remote, catalogue: &Catalogue, pinned: &Pinned) -> String {
     let service = remote.service();
     let about = service.as_ref().map(|service| text::limited(&text::visible(&service.about), 2000)).unwrap_or_default();
-    let privacy = match remote.privacy() {
-        Privacy::Sealed => "sealed: only the service can read them",
-        Privacy::Plain => "public: whoever reads the relay can see them",
-    };
     let announced =
         service.as_ref().map_or_else(|| "not announced".to_owned(), |service| ago(Timestamp::now(), service.announced));
     let relays: Vec<String> = remote.customer().relays().iter().map(|status| status.url.to_string()).collect();
@@ -99,7 +95,8 @@ fn page(remote: &Remote, catalogue: &Catalogue, pinned: &Pinned) -> String {
         row("key", remote.npub()),
         row("link", remote.link()),
         row("announced", announced),
-        row("calls", privacy.to_owned()),
+        row("wires", wires(remote).join(" ")),
+        row("calls", seen(remote.way()).to_owned()),
         row("relays", relays.join(" ")),
         row("price", "free".to_owned()),
     ]));
@@ -117,8 +114,17 @@ fn page(remote: &Remote, catalogue: &Catalogue, pinned: &Pinned) -> String {
             out.extend(items.iter().map(|item| format!("  {}  {}\n", text::name(&item.name), first_line(item))));
         }
     }
+    let flaws = remote.flaws();
+    if !flaws.is_empty() {
+        out.push_str(&format!("\nNot usable ({})\n", flaws.len()));
+        out.extend(flaws.iter().map(|flaw| format!("  {flaw}\n")));
+    }
     out.push_str(&usage(remote, catalogue));
     out
+}
+
+fn wires(remote: &Remote) -> Vec<&'static str> {
+    remote.wires().into_iter().map(Wire::name).collect()
 }
 
 fn first_line(item: &Item) -> String {
@@ -173,7 +179,10 @@ fn described(remote: &Remote, catalogue: &Catalogue, pinned: &Pinned) -> Value {
         "npub": remote.npub(),
         "nprofile": remote.link(),
         "announced": service.as_ref().map(|service| service.announced.as_secs()),
-        "sealed": remote.privacy() == Privacy::Sealed,
+        "wires": wires(remote),
+        "way": remote.way().name(),
+        "sealed": remote.way().sealed,
+        "not_usable": remote.flaws(),
         "price": "free",
         "relays": relays,
         "tools": tools,

@@ -5,7 +5,6 @@ use std::time::Duration;
 use clap::Args;
 use rialto_consumer::bridge::{Bridge, Chosen, Notice, Options, Prefix};
 use rialto_consumer::ongoing::PATIENCE;
-use rialto_consumer::remote::Sealing;
 use rialto_mcp::pending::Patience;
 use rialto_mcp::serve::serve;
 use rialto_mcp::stdio;
@@ -18,6 +17,7 @@ use crate::environment::Environment;
 use crate::failure::{Failure, Outcome};
 use crate::relays::RelayFlags;
 use crate::talk::{Aside, Talk, Tone};
+use crate::wires::WayFlags;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -41,9 +41,8 @@ pub(crate) struct Arguments {
     #[arg(value_name = "SERVICE", required = true)]
     services: Vec<String>,
 
-    /// Send in the open, also to services that could read sealed requests
-    #[arg(long)]
-    plain: bool,
+    #[command(flatten)]
+    way: WayFlags,
 
     /// When names get their service in front [default: always if there are several services]
     #[arg(long, value_name = "WHEN", value_enum)]
@@ -87,10 +86,10 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, talk: &Talk)
 
 async fn bridge(arguments: &Arguments, wanted: &[Wanted], environment: &Environment, talk: Talk) -> Outcome {
     let buyer = Buyer::start(&arguments.relays, wanted, environment, &talk)?;
-    let sealing = if arguments.plain { Sealing::Never } else { Sealing::WherePossible };
+    let terms = arguments.way.terms();
     let chosen = wanted
         .iter()
-        .map(|wanted| Chosen { typed: wanted.typed.clone(), reference: wanted.reference.clone(), sealing })
+        .map(|wanted| Chosen { typed: wanted.typed.clone(), reference: wanted.reference.clone(), terms })
         .collect();
     let (aside, last_words) = Aside::new(talk);
     let notices = Box::new(move |notice: Notice| {

@@ -154,7 +154,7 @@ fn an_inner_event_of_another_kind_is_dropped() {
     let relay = FakeRelay::start();
     let scene = Scene::on(&relay, &[]);
     let (customer, provider) = (&scene.customer, &scene.provider.pubkey);
-    let wraps: Vec<Event> = [14, 6910, 7000, 25910]
+    let wraps: Vec<Event> = [13, 15, 6910, 7000, 25910]
         .map(|kind| {
             let content = json!({ "name": "note", "parameters": { "tag": "kind" } }).to_string();
             let draft =

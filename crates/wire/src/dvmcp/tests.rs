@@ -6,7 +6,7 @@ use super::content;
 use super::request::{self, OpenJobs};
 use super::{Command, REQUEST};
 use crate::failure::{Code, Failure};
-use crate::request::{Address, Body, Reading};
+use crate::request::{Address, Body, Reading, distinguish};
 use nostr::prelude::{Event, Keys, Kind, PublicKey, Signature, Tag, Timestamp, UnsignedEvent};
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -166,7 +166,7 @@ fn contents_that_we_write_we_read() {
     };
     let (me, customer) = (key(), key());
     let mut request = request::write(Command::ExecuteTool, Some(me), execute.write(), customer, Timestamp::from(5));
-    request::distinguish(&mut request, "1");
+    distinguish(&mut request, "1");
     let Reading::Request(request) = request::read(&with_id(request), &me, OpenJobs::Ignored) else { panic!() };
     assert!(request.progress && request.parts);
     let Body::Execute(execution) = request.body else { panic!() };
@@ -183,7 +183,7 @@ fn equal_requests_have_different_ids() {
     let (me, customer) = (key(), key());
     let id = |salt: &str| {
         let mut request = request::write(Command::ListTools, Some(me), String::new(), customer, Timestamp::from(5));
-        request::distinguish(&mut request, salt);
+        distinguish(&mut request, salt);
         request.compute_id()
     };
     assert_ne!(id("1"), id("2"));

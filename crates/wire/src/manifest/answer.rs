@@ -71,6 +71,18 @@ pub fn read<'a>(event: &'a UnsignedEvent, me: &PublicKey) -> Option<(Option<Even
     Some((about, &event.content))
 }
 
+/// Whether a text looks like an answer, rather than like a chat.
+pub fn is_likely(text: &str) -> bool {
+    text.trim_start().starts_with('{') || invoice(text).is_some()
+}
+
+/// A text that is an invoice and nothing else.
+fn invoice(text: &str) -> Option<&str> {
+    let text = text.trim();
+    let is_invoice = text.starts_with("ln") && text.len() > 40 && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    is_invoice.then_some(text)
+}
+
 /// What an answer says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
@@ -93,10 +105,10 @@ pub enum Answer {
 impl Answer {
     /// Reads the text of an answer. `is_structured` says that the tool has promised a structured result.
     pub fn read(text: &str, is_structured: bool) -> Self {
-        let trimmed = text.trim();
-        if trimmed.starts_with("lnbc") && trimmed.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-            return Answer::Payment { amount: None, invoice: Some(trimmed.to_owned()), words: String::new() };
+        if let Some(invoice) = invoice(text) {
+            return Answer::Payment { amount: None, invoice: Some(invoice.to_owned()), words: String::new() };
         }
+        let trimmed = text.trim();
         let value = match strict::parse(trimmed) {
             Ok(value @ Value::Object(_)) => value,
             Err(error) if trimmed.starts_with('{') => return Answer::Unusable(error.to_string()),

@@ -186,6 +186,26 @@ fn tool(text: &str, index: usize, flaws: &mut Vec<String>) -> Result<(String, St
         match value.get(here) {
             // What every result looks like says nothing of this tool.
             Some(schema) if here == "output_schema" && is_content(schema) => {}
+            Some(value) if here.ends_with("_schema") && is_right(value) => {
+                match (value.get("type"), written.unwrap_or_default()) {
+                    (Some(kind), written) if kind == "object" => {
+                        json::push_member(&mut members, there.as_bytes(), written);
+                    }
+                    // Arguments and answers are objects, whether it is said or not.
+                    (None, written) => {
+                        let typed = json::with_members(written, b"\"type\":\"object\"");
+                        json::push_member(&mut members, there.as_bytes(), &typed);
+                    }
+                    (Some(_), _) if here == "input_schema" => {
+                        return Err(format!("tool `{name}` cannot be used: its `{here}` is not of an object"));
+                    }
+                    (Some(_), _) => {
+                        flaws.push(format!(
+                            "answers of tool `{name}` are not checked: its `{here}` is not of an object"
+                        ));
+                    }
+                }
+            }
             Some(value) if is_right(value) => {
                 json::push_member(&mut members, there.as_bytes(), written.unwrap_or_default());
             }
