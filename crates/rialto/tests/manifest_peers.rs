@@ -389,7 +389,8 @@ fn other_provider_is_used(options: &Value, kind: u64, relay: Relay) {
     let asked = provider.asked();
     assert_eq!(asked[0]["request"], json!({ "tool_name": "add", "arguments": { "a": 2, "b": 3 } }));
     for asked in &asked {
-        assert_eq!((&asked["kind"], &asked["tags"]), (&json!(kind), &json!([["p", provider.pubkey]])), "{asked:#}");
+        assert_eq!((&asked["kind"], &asked["tags"][0]), (&json!(kind), &json!(["p", provider.pubkey])), "{asked:#}");
+        assert!(asked["tags"].as_array().unwrap().iter().all(|tag| tag[0] != "e"), "{asked:#}");
     }
 }
 
@@ -404,8 +405,20 @@ fn a_provider_made_with_nostr_tools_is_used_by_sealed_messages() {
 }
 
 #[test]
+fn a_provider_made_with_nostr_tools_that_reads_both_is_used_by_kind_4_if_asked_to() {
+    let Some(place) = Place::new(our_relay) else { return };
+    let provider = place.other_provider(&json!({ "encryption": "nip04 nip59" }));
+    for (flags, kind) in [(&["--plain"][..], 4), (&["--wire", "manifest"], 14), (&[], 14)] {
+        let call = ["call", &provider.npub, "add", "--args", r#"{"a":2,"b":3}"#];
+        let sum = place.customer(&[&call[..], flags].concat()).json();
+        assert_eq!(sum["structuredContent"], json!({ "sum": 5 }), "{sum:#}");
+        assert_eq!(provider.asked().last().unwrap()["kind"], kind, "{flags:?}");
+    }
+}
+
+#[test]
 fn a_provider_made_with_nostr_tools_is_used_over_another_relay() {
-    other_provider_is_used(&json!({ "mute": true }), 4, other_relay);
+    other_provider_is_used(&json!({ "encryption": "nip04" }), 4, other_relay);
 }
 
 #[test]
