@@ -477,3 +477,62 @@ fn a_host_can_make_the_same_call_many_times_at_once() {
         assert_eq!(provider.asked().len(), 10, "{encryption}");
     }
 }
+
+/// The provider's answers do not tell what they belong to. Calls by separate processes have the same key all the same.
+fn mute(encryption: &str) -> Option<(Place, Other)> {
+    let place = Place::new(our_relay)?;
+    let provider = place.other_provider(&json!({ "mute": true, "encryption": encryption }));
+    // Makes the key, so that all share it.
+    assert!(place.call(&provider.npub, "echo", &json!({ "text": "hello" })).success);
+    Some((place, provider))
+}
+
+/// Answers of the same second; the relay still has the one before.
+fn one_after_the_other(encryption: &str) {
+    let Some((place, provider)) = mute(encryption) else { return };
+    for number in 0..5 {
+        let sum = place.call(&provider.npub, "add", &json!({ "a": number, "b": 1000 })).json();
+        assert_eq!(sum["structuredContent"], json!({ "sum": number + 1000 }), "{sum:#}");
+    }
+}
+
+#[test]
+fn calls_one_after_the_other_get_their_own_answers() {
+    one_after_the_other("nip04");
+}
+
+#[test]
+fn sealed_calls_one_after_the_other_get_their_own_answers() {
+    one_after_the_other("nip59");
+}
+
+/// A call may fail if another is open. It must not give the answer of another.
+#[test]
+fn calls_by_several_processes_get_their_own_answers() {
+    let Some((place, provider)) = mute("nip04") else { return };
+    let calls: Vec<Process> = (0..6)
+        .map(|number| {
+            let arguments = json!({ "a": number, "b": 1000 }).to_string();
+            let call = ["call", &provider.npub, "add", "--args", &arguments, "--relay", &place.url, "--json"];
+            place.world.rialto("customer", &call)
+        })
+        .collect();
+    for (number, mut call) in (0..).zip(calls) {
+        if call.end().success() {
+            let sum: Value = serde_json::from_str(&call.output()).unwrap();
+            assert_eq!(sum["structuredContent"], json!({ "sum": number + 1000 }), "{sum:#}");
+        }
+    }
+}
+
+#[test]
+fn find_and_show_name_the_same_tools() {
+    let Some(place) = Place::new(our_relay) else { return };
+    let provider = place.other_provider(&json!({}));
+    let names = |tools: &Value, at: &str| -> Vec<String> {
+        tools.as_array().unwrap().iter().map(|tool| tool.pointer(at).unwrap().to_string()).collect()
+    };
+    let found = names(&place.customer(&["find"]).json()[0]["tools"], "/name");
+    let shown = names(&place.customer(&["show", &provider.npub]).json()["tools"], "/definition/name");
+    assert_eq!(found, shown);
+}
