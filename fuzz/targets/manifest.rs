@@ -40,8 +40,10 @@ fuzz_target!(|data: &[u8]| {
     let Some(service) = description::read(&manifest(event)) else { return };
     let tools: Vec<Vec<u8>> = service.tools.iter().map(|tool| tool.clone().into_bytes()).collect();
     let offer = Offer { id: "a", name: "a", about: "", tools: &tools, relays: &[] };
-    let (events, left_out) = offer.write(author, Timestamp::from(1));
-    let again: Vec<String> =
-        events.into_iter().flat_map(|event| description::read(&manifest(event)).expect("it is a manifest").tools).collect();
+    let (events, left_out) = offer.write(description::MAX_WRITTEN, author, Timestamp::from(1));
+    let again: Vec<String> = events
+        .into_iter()
+        .flat_map(|event| description::read(&manifest(event)).expect("it is a manifest").tools)
+        .collect();
     assert_eq!(again.len() + left_out.len(), tools.len());
 });

@@ -91,7 +91,10 @@ impl Ongoing {
             // Nobody waits for a run that begins later than this.
             request::expire(&mut event, seconds_after(now, patience.silence));
         }
-        request::distinguish(&mut event, &customer.salt());
+        // What is encrypted with NIP-04 differs each time by itself.
+        if way != Way::MESSAGE {
+            request::distinguish(&mut event, &customer.salt());
+        }
         let (id, event) = customer.enclose(event, &provider, way)?;
         let (promise, turn) = message.map_or_else(Default::default, |message| (message.promise, Some(message.turn)));
         // Expected before it is sent, so that no answer can come too early.

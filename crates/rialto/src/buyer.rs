@@ -167,9 +167,10 @@ pub(crate) fn failure(error: &Error) -> Failure {
 /// The same where the service has shown before that it is there.
 pub(crate) fn call_failure(error: &Error) -> Failure {
     match error {
-        Error::NoAnswer(_) => {
-            Failure::new(Exit::Timeout, "the service did not answer in time").cause(error.to_string()).code("no_answer")
-        }
+        Error::NoAnswer(_) => Failure::new(Exit::Timeout, "the service did not answer in time")
+            .cause(error.to_string())
+            .code("no_answer")
+            .hint("--timeout-secs N waits longer; by message nothing is heard before the result"),
         other => failure(other),
     }
 }

@@ -122,7 +122,8 @@ impl<S: Service> Provider<S> {
         }
         if plan.wires.contains(&Wire::Manifest) {
             let offer = manifest::description::Offer { id, name, about, tools, relays };
-            let (manifests, others) = offer.write(me, now);
+            let limit = self.content_limit(false).min(manifest::description::MAX_WRITTEN);
+            let (manifests, others) = offer.write(limit, me, now);
             events.extend(manifests);
             left_out = others;
         }

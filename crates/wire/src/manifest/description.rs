@@ -12,8 +12,11 @@ use std::collections::HashSet;
 /// The version that is written. Others are read as if they were this one.
 const VERSION: &str = "0.1";
 
-/// The longest content that is written: with its tags it fits into what relays take.
+/// The longest content that is written, with the tags that name its tools: the whole fits into what relays take.
 pub const MAX_WRITTEN: usize = 48 * 1024;
+
+/// What a tag has beside its value.
+const TAG: usize = 8;
 
 /// The longest content that is read.
 pub const MAX_READ: usize = 256 * 1024;
@@ -33,20 +36,21 @@ pub struct Offer<'a> {
 }
 
 impl Offer<'_> {
-    /// As many manifests as the tools need, and the names of those that fit into none.
-    pub fn write(&self, me: PublicKey, now: Timestamp) -> (Vec<UnsignedEvent>, Vec<String>) {
+    /// As many manifests as the tools need, none longer than `limit`, and the names of those that fit into none.
+    pub fn write(&self, limit: usize, me: PublicKey, now: Timestamp) -> (Vec<UnsignedEvent>, Vec<String>) {
         let head = size::quoted(&self.content(&[]));
         let (mut pages, mut page, mut length) = (Vec::new(), Vec::new(), head);
         let mut left_out = Vec::new();
         for tool in self.tools {
             let Some(name) = json::get_string(tool, "name") else { continue };
             let text = written(tool);
-            let cost = size::quoted(&text);
-            if head + cost > MAX_WRITTEN {
+            // It is also named in a tag.
+            let cost = size::quoted(&text) + size::quoted(&name) + TAG;
+            if head + cost > limit {
                 left_out.push(name.into_owned());
                 continue;
             }
-            if length + cost > MAX_WRITTEN {
+            if length + cost > limit {
                 pages.push(std::mem::take(&mut page));
                 length = head;
             }

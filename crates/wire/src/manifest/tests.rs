@@ -5,7 +5,6 @@ use super::description::{self, MAX_READ, MAX_TOOLS, MAX_WRITTEN, Offer};
 use super::{CONTENT_SCHEMA, MANIFEST, MESSAGE, request};
 use crate::failure::{Code, Failure};
 use crate::request::{Address, Body, Command, Reading};
-use crate::size;
 use nostr::prelude::{Event, EventId, Keys, Kind, PublicKey, Signature, Tag, Timestamp, UnsignedEvent};
 use serde_json::{Value, json};
 
@@ -52,7 +51,7 @@ fn offer<'a>(tools: &'a [Vec<u8>], relays: &'a [String]) -> Offer<'a> {
 fn a_manifest_has_the_required_fields_and_comes_back_as_it_was() {
     let plain = br#"{"name":"plain","inputSchema":{"type":"object"}}"#.to_vec();
     let (tools, relays) = ([weather(), plain], ["wss://a".to_owned()]);
-    let (events, left_out) = offer(&tools, &relays).write(key(), NOW);
+    let (events, left_out) = offer(&tools, &relays).write(MAX_WRITTEN, key(), NOW);
     assert!(left_out.is_empty());
     let [event] = events.as_slice() else { panic!("{} manifests", events.len()) };
     let tags: Vec<&[String]> = event.tags.iter().map(Tag::as_slice).collect();
@@ -93,12 +92,14 @@ fn many_tools_take_several_manifests_and_none_is_lost() {
     };
     let mut tools: Vec<Vec<u8>> = (0..200).map(|number| tool(number, 300)).collect();
     tools.insert(50, tool(999, MAX_WRITTEN));
-    let (events, left_out) = offer(&tools, &[]).write(key(), NOW);
+    let (events, left_out) = offer(&tools, &[]).write(MAX_WRITTEN, key(), NOW);
     assert_eq!(left_out, ["tool999"]);
     assert!(events.len() > 1);
     let mut names = Vec::new();
+    let (shorter, _) = offer(&tools, &[]).write(MAX_WRITTEN / 4, key(), NOW);
+    assert!(shorter.len() > events.len());
     for (index, event) in events.into_iter().enumerate() {
-        assert!(size::quoted(&event.content) <= MAX_WRITTEN);
+        assert!(event.as_json().len() <= MAX_WRITTEN + 1024);
         let service = description::read(&passed(event)).unwrap();
         assert_eq!(service.name, "weather");
         assert_eq!(service.id, if index == 0 { "weather".to_owned() } else { format!("weather#{}", index + 1) });
@@ -106,7 +107,7 @@ fn many_tools_take_several_manifests_and_none_is_lost() {
         names.extend(service.tools.iter().map(|tool| serde_json::from_str::<Value>(tool).unwrap()["name"].clone()));
     }
     assert_eq!(names, (0..200).map(|number| json!(format!("tool{number}"))).collect::<Vec<_>>());
-    assert!(offer(&[], &[]).write(key(), NOW).0.is_empty(), "a manifest has at least one tool");
+    assert!(offer(&[], &[]).write(MAX_WRITTEN, key(), NOW).0.is_empty(), "a manifest has at least one tool");
 }
 
 #[test]

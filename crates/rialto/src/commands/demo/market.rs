@@ -103,6 +103,7 @@ impl Stage<'_> {
 
         self.call(link, &["add", "a=19", "b=2.5"]).await?;
         self.call(link, &["echo", "text=hello, Rialto"]).await?;
+        self.call(link, &["add", "a=1", "b=2", "--wire", "manifest"]).await?;
         self.host(link).await
     }
 
