@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::nostr_side::PATIENCE;
+use crate::nostr_side::client::Client;
 use crate::nostr_side::desk::{Desk, MANIFEST, UNLIMITED, content_schema, tool_of};
 use crate::nostr_side::event::Event;
 use crate::nostr_side::fake_relay::FakeRelay;
-use crate::nostr_side::log::until;
+use crate::nostr_side::log::{Log, until};
 use crate::nostr_side::messenger::{Messenger, Way};
 use crate::nostr_side::weather;
 use crate::nostr_side::world::World;
@@ -35,6 +36,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_manifest_that_is_no_longer_spoken_is_withdrawn),
     case!(a_tool_that_is_too_long_is_left_out_but_can_be_called),
     case!(the_relays_for_sealed_messages_are_told),
+    case!(our_own_relay_keeps_the_newest_manifest_until_it_is_withdrawn),
 ];
 
 /// The newest manifest for each `d`.
@@ -364,4 +366,32 @@ fn the_relays_for_sealed_messages_are_told() {
     assert_eq!(list.content, "");
     let relays: Vec<&str> = list.tags("relay").iter().map(|tag| tag[0].trim_end_matches('/')).collect();
     assert_eq!(relays, [desk.relay.url()]);
+}
+
+/// The manifests that a relay gives to somebody who asks now.
+fn given(url: &str, author: &str) -> Vec<Event> {
+    let log: Log<Event> = Log::default();
+    let kept = log.clone();
+    let client = Client::connect(url, move |_, event| kept.push(event));
+    client.subscribe("all", &[json!({ "kinds": [MANIFEST], "authors": [author] })]);
+    log.look(<[Event]>::to_vec)
+}
+
+fn our_own_relay_keeps_the_newest_manifest_until_it_is_withdrawn() {
+    let world = World::new();
+    let (_relay, url) = world.relay();
+    let mut provider = world.serve(&[&url], &["--name", "weather"]);
+    let customer = Messenger::new(&url, &provider.pubkey);
+    until("it is there", PATIENCE, || given(&url, &provider.pubkey).len() == 1);
+    customer.call(Way::Sealed, "grow", &json!({ "name": "sprout" }));
+    until("the new one has taken its place", PATIENCE, || {
+        let all = given(&url, &provider.pubkey);
+        assert_eq!(all.len(), 1, "{all:#?}");
+        all[0].has_tag("t", "sprout")
+    });
+    provider.process.stop();
+    assert_eq!(given(&url, &provider.pubkey), []);
+    provider = world.serve(&[&url], &["--name", "weather"]);
+    until("it is back", PATIENCE, || given(&url, &provider.pubkey).len() == 1);
+    assert_eq!(customer.call(Way::Message, "note", &json!({ "text": "x" })).said(), "x");
 }
