@@ -57,6 +57,11 @@ impl Announcements {
         Self { document: None, state: Mutex::default() }
     }
 
+    /// Where it remembers, if it does.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        self.document.as_ref().and_then(|document| document.path().parent())
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

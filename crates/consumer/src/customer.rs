@@ -113,9 +113,9 @@ impl Customer {
             sealer: Sealer::new(keys.clone()),
             keys,
             pool,
+            lanes: Arc::new(Lanes::new(announcements.directory(), clock.clone())),
             clock,
             open: Mutex::default(),
-            lanes: Arc::default(),
             interests: Mutex::default(),
             announcements,
             announced: broadcast::Sender::new(64),
@@ -310,19 +310,26 @@ impl Inner {
         let (author, made) = (event.pubkey, event.created_at);
         let Some((about, text)) = manifest::answer::read(event, &self.me()) else { return };
         let is_named = about.is_some();
+        let id = event.id.unwrap_or_else(|| event.compute_id());
         let mut open = self.open();
         let entry = match about {
             Some(id) => open.get_mut(&id),
             // One that does not say what it answers, nor looks like an answer, is none.
-            None if !self.lanes.takes_unnamed(&author) || !manifest::answer::is_likely(text) => None,
+            None if !manifest::answer::is_likely(text) => None,
             None => open.values_mut().find(
                 |open| matches!(&open.kind, Waiting::One(exchange) if exchange.may_be_answered(author, way, made)),
             ),
         };
+        if !is_named && !self.lanes.takes_unnamed(&author, &id) {
+            if entry.is_some() {
+                self.lanes.doubt(&author);
+            }
+            return;
+        }
         let Some(Open { kind: Waiting::One(exchange), changed }) = entry else { return };
         if exchange.take_message(author, way, text) {
             changed.notify_one();
-            self.lanes.learn(&author, is_named);
+            self.lanes.learn(&author, id, is_named);
         }
     }
 

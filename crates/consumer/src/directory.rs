@@ -4,6 +4,7 @@ use crate::catalogue::Item;
 use crate::error::Error;
 use crate::text;
 use rialto_hub::schema::Schema;
+use rialto_mcp::json;
 use rialto_wire::service::Service;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -60,11 +61,11 @@ impl Directory {
         if self.schemas.contains_key(&item.name) {
             return;
         }
-        let compile = |key: &str| {
-            let schema = rialto_mcp::json::get(definition.as_bytes(), key).map(Schema::compile).transpose();
-            schema.map_err(|refused| format!("tool `{}` is left out: its {key}: {refused}", item.name))
+        let compile = |key: &str, here: &str| {
+            let schema = json::get(definition.as_bytes(), key).map(Schema::compile).transpose();
+            schema.map_err(|refused| format!("tool `{}` is left out: its `{here}`: {refused}", item.name))
         };
-        match (compile("inputSchema"), compile("outputSchema")) {
+        match (compile("inputSchema", "input_schema"), compile("outputSchema", "output_schema")) {
             (Ok(input), Ok(output)) => {
                 let Some(input) = input else { return };
                 let schemas = Schemas { input: Arc::new(input), output: output.map(Arc::new) };
@@ -125,7 +126,11 @@ mod tests {
         let names: Vec<&str> = directory.tools.iter().map(|tool| tool.name.as_str()).collect();
         assert_eq!(names, ["a", "c"]);
         assert_eq!(directory.flaws.len(), 4, "{:?}", directory.flaws);
-        assert!(directory.flaws[1].starts_with("tool `bomb` is left out: its inputSchema: "), "{:?}", directory.flaws);
+        assert!(
+            directory.flaws[1].starts_with("tool `bomb` is left out: its `input_schema`: "),
+            "{:?}",
+            directory.flaws
+        );
         assert!(directory.admit("a", br#"{"city":"x"}"#).unwrap().output.is_some());
         assert!(directory.admit("c", b"{}").unwrap().output.is_none());
         let Err(Error::Misfit { message, .. }) = directory.admit("a", b"{}") else { panic!() };

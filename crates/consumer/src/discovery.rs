@@ -2,6 +2,7 @@
 
 use crate::catalogue::{Catalogue, Item};
 use crate::customer::Customer;
+use crate::directory::Directory;
 use crate::error::{Complaint, Error};
 use crate::reference::Target;
 use crate::remote::{Remote, Terms};
@@ -60,6 +61,8 @@ pub struct Finding {
     pub sealed: bool,
     pub announced: Option<Timestamp>,
     pub last_seen: Timestamp,
+    /// The manifests, as long as it is not clear which of their tools can be used.
+    manifests: Vec<Service>,
     /// From the question to the answer; `None` if it was not asked or did not answer.
     pub latency: Option<Duration>,
     rank: u32,
@@ -171,6 +174,9 @@ pub async fn find(customer: &Customer, search: &Search) -> Result<Vec<Finding>, 
     });
     sort(&mut findings);
     findings.truncate(search.limit);
+    for finding in &mut findings {
+        finding.weed();
+    }
     if search.check {
         check(customer, &mut findings, now).await;
         sort(&mut findings);
@@ -230,11 +236,22 @@ impl Finding {
         self.latency.is_none() && self.wires.contains(&Wire::Dvmcp)
     }
 
+    /// Leaves out the tools of manifests that cannot be used. It takes a while, so only those that are shown are looked at.
+    fn weed(&mut self) {
+        let manifests: Vec<&Service> = self.manifests.iter().collect();
+        if !manifests.is_empty() && !self.wires.contains(&Wire::Dvmcp) {
+            let usable = Directory::new(&manifests).tools;
+            self.tools.retain(|(name, _)| usable.iter().any(|tool| tool.name == *name));
+        }
+        self.manifests.clear();
+    }
+
     /// Adds what another description of the same provider says. Its tools are all called at one key, whichever manifest
     /// describes them; of several announcements the newest tells everything.
     fn add(&mut self, service: &Service) {
         let is_new = self.wires.insert(service.wire);
         self.sealed |= service.sealed;
+        self.manifests.extend((service.wire == Wire::Manifest).then(|| service.clone()));
         if service.wire == Wire::Manifest || is_new {
             let known: HashSet<String> = self.tools.iter().map(|(name, _)| name.clone()).collect();
             self.tools.extend(described(service).filter(|(name, _)| !known.contains(name)));
@@ -257,6 +274,7 @@ fn announced_finding(service: &Service, now: Timestamp) -> Finding {
         sealed: service.sealed,
         announced: Some(service.announced),
         last_seen: service.announced.min(now),
+        manifests: (service.wire == Wire::Manifest).then(|| service.clone()).into_iter().collect(),
         latency: None,
         rank: 1,
     }
@@ -272,6 +290,7 @@ fn unannounced(provider: PublicKey, now: Timestamp) -> Finding {
         sealed: false,
         announced: None,
         last_seen: now,
+        manifests: Vec::new(),
         latency: None,
         rank: 1,
     }

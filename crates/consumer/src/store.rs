@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -110,6 +110,20 @@ impl Document {
             let _ = fs::remove_file(&draft);
             self.error("write", error)
         })
+    }
+}
+
+/// Takes the lock of this name for as long as the file that is returned is kept; `None` if another process has it.
+pub(crate) fn hold(directory: &Path, name: &str) -> Result<Option<File>, Error> {
+    let path = directory.join(name);
+    let error = |words: String| Error { action: "lock", path: path.clone(), words };
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|why| error(why.to_string()))?;
+    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
+    let file = file.map_err(|why| error(why.to_string()))?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(why) => Err(error(why.to_string())),
     }
 }
 

@@ -116,7 +116,7 @@ fn page(remote: &Remote, catalogue: &Catalogue, pinned: &Pinned) -> String {
     }
     let flaws = remote.flaws();
     if !flaws.is_empty() {
-        out.push_str(&format!("\nNot usable ({})\n", flaws.len()));
+        out.push_str(&format!("\nFlaws of its manifest ({})\n", flaws.len()));
         out.extend(flaws.iter().map(|flaw| format!("  {flaw}\n")));
     }
     out.push_str(&usage(remote, catalogue));
@@ -182,7 +182,7 @@ fn described(remote: &Remote, catalogue: &Catalogue, pinned: &Pinned) -> Value {
         "wires": wires(remote),
         "way": remote.way().name(),
         "sealed": remote.way().sealed,
-        "not_usable": remote.flaws(),
+        "flaws": remote.flaws(),
         "price": "free",
         "relays": relays,
         "tools": tools,
