@@ -147,6 +147,10 @@ fn one_limit_counts_both_wires() {
     desk.another_customer().barrier();
     let served = desk.world.times("note");
     assert!(served <= 4, "{served} were run: another form is no new customer");
+    let feedback = dvmcp.everything().into_iter().filter(|received| received.event.kind == 7000);
+    let feedback = feedback.filter(|received| received.event.tag("status") == "error").count();
+    let told = feedback + refusals(&desk.customer, "rate_limited").len();
+    assert_eq!(told, 1, "one customer is told once, over whichever wire");
 }
 
 fn a_request_refused_by_the_rate_limit_does_not_run_later() {
