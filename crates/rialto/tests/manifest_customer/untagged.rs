@@ -6,7 +6,8 @@ use serde_json::json;
 
 use crate::market::{Market, SEALED, ends_with, fails};
 use crate::nostr_side::event::now;
-use crate::nostr_side::shop::Order;
+use crate::nostr_side::process::Process;
+use crate::nostr_side::shop::{Order, Shop};
 use crate::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
@@ -15,6 +16,10 @@ pub(crate) const CASES: &[Case] = &[
     case!(an_answer_that_was_there_before_the_request_is_not_taken),
     case!(an_error_without_e_ends_the_call),
     case!(calls_of_a_host_are_made_one_after_the_other),
+    case!(calls_of_several_processes_are_made_one_after_the_other),
+    case!(the_answer_of_a_killed_process_is_not_taken_by_the_next),
+    case!(a_process_that_gave_up_does_not_leave_its_answer_to_the_next),
+    case!(a_provider_that_is_known_to_use_e_is_called_again_at_once),
     case!(a_call_that_was_given_up_does_not_leave_its_answer_to_the_next),
 ];
 
@@ -121,4 +126,88 @@ fn a_call_that_was_given_up_does_not_leave_its_answer_to_the_next() {
     assert!(begun.elapsed() < Duration::from_secs(10), "it fails at once, not after {:?}", begun.elapsed());
     assert!(answer.get("error").is_some() || answer["result"]["isError"] == true, "{answer}");
     assert!(!answer.to_string().contains("of Venice"), "{answer}");
+}
+
+fn calls_of_several_processes_are_made_one_after_the_other() {
+    for encryption in ["", SEALED] {
+        let mut market = Market::new(encryption);
+        let calls: Vec<(String, Process)> = (0..4)
+            .map(|number| {
+                let city = format!("city {number}");
+                let call = market.call("forecast", &[&format!("city={city}"), "--timeout-secs", "60"]);
+                (city, call)
+            })
+            .collect();
+        for _ in 0..4 {
+            let order = market.shop.order();
+            let early = market.shop.order_within(Duration::from_millis(400));
+            assert!(early.is_none(), "two calls are open at once: {early:?}");
+            let city = order.body()["arguments"]["city"].as_str().unwrap().to_owned();
+            market.shop.say_untagged(&order, &json!({ "forecast": format!("Sunny in {city}") }), now());
+        }
+        for (city, call) in calls {
+            ends_with(call, &format!("Sunny in {city}"));
+        }
+    }
+}
+
+/// A call after one that was not answered: it may fail, but not wait long, and not take the answer of the other.
+#[track_caller]
+fn next_is_not_confused(market: &mut Market, late: &Order) {
+    let begun = Instant::now();
+    let mut next = market.call("forecast", &["city=Paris", "--timeout-secs", "5"]);
+    if let Some(order) = market.shop.order_within(Duration::from_millis(1500)) {
+        panic!("it was sent, and nothing can tell its answer from the one before: {order:?}");
+    }
+    market.shop.say_untagged(late, &json!({ "forecast": "of Venice" }), now());
+    assert!(!next.end().success(), "{}", next.told());
+    assert!(!next.told().contains("of Venice"), "{}", next.told());
+    assert!(begun.elapsed() < Duration::from_secs(15), "it took {:?}", begun.elapsed());
+}
+
+fn the_answer_of_a_killed_process_is_not_taken_by_the_next() {
+    for encryption in ["", SEALED] {
+        let mut market = Market::new(encryption);
+        let (mut call, late) = market.ask(&[]);
+        call.kill();
+        next_is_not_confused(&mut market, &late);
+    }
+}
+
+fn a_process_that_gave_up_does_not_leave_its_answer_to_the_next() {
+    for encryption in ["", SEALED] {
+        let mut market = Market::new(encryption);
+        let (call, late) = market.ask(&["--timeout-secs", "1"]);
+        let (code, told) = fails(call);
+        assert_eq!(code, 7, "{told}");
+        next_is_not_confused(&mut market, &late);
+        // Another provider has nothing to do with it.
+        let mut other = Shop::new(&market.relay, encryption);
+        let npub = other.npub();
+        let call = market.run(&["call", &npub, "forecast", "city=Rome"]);
+        let order = other.order();
+        other.say(&order, &json!({ "forecast": "of Rome" }));
+        ends_with(call, "of Rome");
+    }
+}
+
+fn a_provider_that_is_known_to_use_e_is_called_again_at_once() {
+    for encryption in ["", SEALED] {
+        let mut market = Market::new(encryption);
+        let (call, order) = market.ask(&[]);
+        market.shop.say(&order, &json!({ "forecast": "first" }));
+        ends_with(call, "first");
+        // One that takes too long, one that is killed; and calls that do not have to wait for each other.
+        let (call, late) = market.ask(&["--timeout-secs", "1"]);
+        fails(call);
+        let (mut killed, _) = market.ask(&[]);
+        killed.kill();
+        let (one, first) = market.ask(&[]);
+        let (two, second) = market.ask(&[]);
+        market.shop.say(&late, &json!({ "forecast": "a lie" }));
+        market.shop.say(&second, &json!({ "forecast": "for two" }));
+        market.shop.say(&first, &json!({ "forecast": "for one" }));
+        ends_with(two, "for two");
+        ends_with(one, "for one");
+    }
 }
