@@ -57,9 +57,9 @@ impl Announcements {
         Self { document: None, state: Mutex::default() }
     }
 
-    /// Where what must be remembered is kept.
+    /// Where it remembers, if it does.
     pub(crate) fn directory(&self) -> Option<&Path> {
-        self.document.as_ref()?.path().parent()
+        self.document.as_ref().and_then(|document| document.path().parent())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -21,7 +21,7 @@ use rialto_relay::verdict::Verdict;
 use rialto_wire::dvmcp::{self, answer};
 use rialto_wire::manifest;
 use rialto_wire::service::{self, Service, Way};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -39,9 +39,6 @@ const SPREAD: Duration = Duration::from_secs(120);
 
 /// A relay that does not take a request by then will not be asked again: nobody waits for the answer any more.
 const GIVE_UP: Duration = Duration::from_secs(60);
-
-/// How long relays have to tell which messages were there before a request.
-const BEFORE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Tries after which a relay that was there before counts as gone.
 const TRIES: u32 = 4;
@@ -79,6 +76,11 @@ struct Open {
 }
 
 impl Open {
+    /// Whether a message that does not say what it answers can be the answer.
+    fn may_be_answered(&self, author: PublicKey, way: Way, made: Timestamp) -> bool {
+        matches!(&self.kind, Waiting::One(exchange) if exchange.may_be_answered(author, way, made))
+    }
+
     fn is_sealed(&self) -> bool {
         matches!(&self.kind, Waiting::One(exchange) if exchange.way.sealed)
     }
@@ -116,9 +118,9 @@ impl Customer {
             sealer: Sealer::new(keys.clone()),
             keys,
             pool,
+            lanes: Arc::new(Lanes::new(announcements.directory(), clock.clone())),
             clock,
             open: Mutex::default(),
-            lanes: Arc::new(Lanes::new(announcements.directory().map(|directory| directory.join("lanes")))),
             interests: Mutex::default(),
             announcements,
             announced: broadcast::Sender::new(64),
@@ -269,14 +271,6 @@ impl Inner {
         self.open().values().any(Open::is_sealed)
     }
 
-    /// Messages by a provider that are there before a request is made, and as new as it. One that does not say what it
-    /// answers would look like the answer: times are whole seconds, and clocks differ.
-    pub(crate) async fn messages_before(&self, provider: PublicKey) -> HashSet<EventId> {
-        let filter = manifest::filter(self.me()).author(provider).since(self.clock.now());
-        let events = self.pool.query(&[filter], BEFORE_PATIENCE).all().await;
-        events.into_iter().map(|event| event.id).collect()
-    }
-
     pub(crate) fn take(&self, event: Event) {
         if seal::is_wrap(&event) {
             // Wraps of earlier days cost two decryptions each, and nobody waits for them.
@@ -318,24 +312,29 @@ impl Inner {
 
     /// Brings a message to the request that it answers.
     fn messaged(&self, event: &UnsignedEvent, way: Way) {
-        let author = event.pubkey;
+        let (author, made) = (event.pubkey, event.created_at);
         let Some((about, text)) = manifest::answer::read(event, &self.me()) else { return };
         let is_named = about.is_some();
+        let id = event.id.unwrap_or_else(|| event.compute_id());
         let mut open = self.open();
-        let entry = match about {
-            Some(id) => open.get_mut(&id),
+        let mut entries: Vec<&mut Open> = match about {
+            Some(id) => open.get_mut(&id).into_iter().collect(),
             // One that does not say what it answers, nor looks like an answer, is none.
-            None if !self.lanes.takes_unnamed(&author) || !manifest::answer::is_likely(text) => None,
-            None => open
-                .values_mut()
-                .find(|open| matches!(&open.kind, Waiting::One(exchange) if exchange.may_be_answered(event, way))),
+            None if !manifest::answer::is_likely(text) => Vec::new(),
+            None => open.values_mut().filter(|open| open.may_be_answered(author, way, made)).collect(),
         };
+        // Of several that are open, nothing tells which is meant.
+        if !is_named && (entries.len() > 1 || !self.lanes.takes_unnamed(&author, &id)) {
+            if !entries.is_empty() {
+                self.lanes.doubt(&author);
+            }
+            return;
+        }
+        let entry = entries.pop();
         let Some(Open { kind: Waiting::One(exchange), changed }) = entry else { return };
         if exchange.take_message(author, way, text) {
             changed.notify_one();
-            if is_named {
-                self.lanes.named(&author);
-            }
+            self.lanes.learn(&author, id, is_named);
             // One that wants to be paid first will still give the result.
             if exchange.has_ended() {
                 self.lanes.answered(&author);

@@ -3,11 +3,11 @@
 use crate::catalogue::Item;
 use crate::error::Error;
 use crate::text;
-use nostr::prelude::EventId;
 use rialto_hub::schema::Schema;
+use rialto_mcp::json;
 use rialto_wire::service::Service;
 use serde_json::Value;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Tools of one provider, in all its manifests.
@@ -23,13 +23,11 @@ struct Schemas {
     output: Option<Arc<Schema>>,
 }
 
-/// What is known about the answer to a call.
+/// What is known about the answers of a tool.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Promise {
     /// Answers are objects that fit this.
     pub(crate) output: Option<Arc<Schema>>,
-    /// Messages that were there before the request: none of them is the answer.
-    pub(crate) before: HashSet<EventId>,
 }
 
 /// The tools.
@@ -71,11 +69,11 @@ impl Directory {
         if self.schemas.contains_key(&item.name) {
             return;
         }
-        let compile = |key: &str| {
-            let schema = rialto_mcp::json::get(definition.as_bytes(), key).map(Schema::compile).transpose();
-            schema.map_err(|refused| format!("tool `{}` is left out: its {key}: {refused}", item.name))
+        let compile = |key: &str, here: &str| {
+            let schema = json::get(definition.as_bytes(), key).map(Schema::compile).transpose();
+            schema.map_err(|refused| format!("tool `{}` is left out: its `{here}`: {refused}", item.name))
         };
-        match (compile("inputSchema"), compile("outputSchema")) {
+        match (compile("inputSchema", "input_schema"), compile("outputSchema", "output_schema")) {
             (Ok(input), Ok(output)) => {
                 let Some(input) = input else { return };
                 let schemas = Schemas { input: Arc::new(input), output: output.map(Arc::new) };
@@ -97,7 +95,7 @@ impl Directory {
         };
         let value: Value = serde_json::from_slice(arguments).map_err(|error| misfit(error.to_string(), None))?;
         schemas.input.check(&value).map_err(|found| misfit(found.message, Some(found.pointer)))?;
-        Ok(Promise { output: schemas.output.clone(), ..Promise::default() })
+        Ok(Promise { output: schemas.output.clone() })
     }
 }
 
@@ -136,7 +134,11 @@ mod tests {
         let names: Vec<&str> = directory.tools.iter().map(|tool| tool.name.as_str()).collect();
         assert_eq!(names, ["a", "c"]);
         assert_eq!(directory.flaws.len(), 4, "{:?}", directory.flaws);
-        assert!(directory.flaws[1].starts_with("tool `bomb` is left out: its inputSchema: "), "{:?}", directory.flaws);
+        assert!(
+            directory.flaws[1].starts_with("tool `bomb` is left out: its `input_schema`: "),
+            "{:?}",
+            directory.flaws
+        );
         assert!(directory.admit("a", br#"{"city":"x"}"#).unwrap().output.is_some());
         assert!(directory.admit("c", b"{}").unwrap().output.is_none());
         let Err(Error::Misfit { message, .. }) = directory.admit("a", b"{}") else { panic!() };

@@ -2,6 +2,7 @@
 
 use crate::catalogue::{Catalogue, Item};
 use crate::customer::Customer;
+use crate::directory::Directory;
 use crate::error::{Complaint, Error};
 use crate::reference::Target;
 use crate::remote::{Remote, Terms};
@@ -37,6 +38,9 @@ const MAX_OVERHEARD: usize = 200;
 /// Tools of one provider that are looked at; a key can describe any number, in any number of manifests.
 const MAX_TOOLS: usize = 2000;
 
+/// Bytes of definitions that are looked at for what cannot be used. Each megabyte may take seconds.
+const MAX_WEEDED: usize = 2 * 1024 * 1024;
+
 /// Names and descriptions of tools.
 type Tools = Vec<(String, String)>;
 
@@ -63,6 +67,8 @@ pub struct Finding {
     pub sealed: bool,
     pub announced: Option<Timestamp>,
     pub last_seen: Timestamp,
+    /// The manifests, as long as it is not clear which of their tools can be used.
+    manifests: Vec<Service>,
     /// From the question to the answer; `None` if it was not asked or did not answer.
     pub latency: Option<Duration>,
     rank: u32,
@@ -174,6 +180,7 @@ pub async fn find(customer: &Customer, search: &Search) -> Result<Vec<Finding>, 
     });
     sort(&mut findings);
     findings.truncate(search.limit);
+    let mut findings = tokio::task::spawn_blocking(move || weeded(findings)).await.unwrap_or_default();
     if search.check {
         check(customer, &mut findings, now).await;
         sort(&mut findings);
@@ -238,12 +245,30 @@ impl Finding {
     fn add(&mut self, service: &Service) {
         let is_new = self.wires.insert(service.wire);
         self.sealed |= service.sealed;
+        self.manifests.extend((service.wire == Wire::Manifest).then(|| service.clone()));
         if service.wire == Wire::Manifest || is_new {
             let known: HashSet<String> = self.tools.iter().map(|(name, _)| name.clone()).collect();
             let room = MAX_TOOLS.saturating_sub(self.tools.len());
             self.tools.extend(described(service).filter(|(name, _)| !known.contains(name)).take(room));
         }
     }
+}
+
+/// Without the tools of manifests that cannot be used. It takes a while, so only those that are shown are looked at, and not
+/// for ever.
+fn weeded(mut findings: Vec<Finding>) -> Vec<Finding> {
+    let mut left = MAX_WEEDED;
+    for finding in &mut findings {
+        let manifests = std::mem::take(&mut finding.manifests);
+        let bytes: usize = manifests.iter().flat_map(|manifest| &manifest.tools).map(String::len).sum();
+        if bytes == 0 || bytes > left || finding.wires.contains(&Wire::Dvmcp) {
+            continue;
+        }
+        left -= bytes;
+        let usable = Directory::new(&manifests).tools;
+        finding.tools.retain(|(name, _)| usable.iter().any(|tool| tool.name == *name));
+    }
+    findings
 }
 
 /// Names and descriptions of the tools.
@@ -261,6 +286,7 @@ fn announced_finding(service: &Service, now: Timestamp) -> Finding {
         sealed: service.sealed,
         announced: Some(service.announced),
         last_seen: service.announced.min(now),
+        manifests: (service.wire == Wire::Manifest).then(|| service.clone()).into_iter().collect(),
         latency: None,
         rank: 1,
     }
@@ -276,6 +302,7 @@ fn unannounced(provider: PublicKey, now: Timestamp) -> Finding {
         sealed: false,
         announced: None,
         last_seen: now,
+        manifests: Vec::new(),
         latency: None,
         rank: 1,
     }

@@ -239,11 +239,8 @@ impl Remote {
         if way.wire == Wire::Dvmcp {
             return self.customer.begin(Order { provider, command, content: call.write(), way, patience });
         }
-        let mut promise = self.directory().await.admit(call.name, call.arguments)?;
+        let promise = self.directory().await.admit(call.name, call.arguments)?;
         let turn = self.customer.0.lanes.enter(provider, patience.silence).await?;
-        if way == Way::MESSAGE && self.customer.0.lanes.takes_unnamed(&provider) {
-            promise.before = self.customer.0.messages_before(provider).await;
-        }
         let content = manifest::request::text(call.name, call.arguments);
         self.customer.begin_message(Order { provider, command, content, way, patience }, ByMessage { promise, turn })
     }

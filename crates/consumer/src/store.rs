@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -24,12 +24,6 @@ pub struct Error {
     action: &'static str,
     path: PathBuf,
     words: String,
-}
-
-impl Error {
-    pub(crate) fn new(action: &'static str, path: &Path, words: impl std::fmt::Display) -> Self {
-        Self { action, path: path.to_owned(), words: words.to_string() }
-    }
 }
 
 /// Whether a document has to be written.
@@ -55,7 +49,7 @@ impl Document {
     }
 
     fn error(&self, action: &'static str, words: impl std::fmt::Display) -> Error {
-        Error::new(action, &self.path, words)
+        Error { action, path: self.path.clone(), words: words.to_string() }
     }
 
     /// What it holds; the default if it is not there. One that cannot be understood is an error: to begin anew would
@@ -116,6 +110,20 @@ impl Document {
             let _ = fs::remove_file(&draft);
             self.error("write", error)
         })
+    }
+}
+
+/// Takes the lock of this name for as long as the file that is returned is kept; `None` if another process has it.
+pub(crate) fn hold(directory: &Path, name: &str) -> Result<Option<File>, Error> {
+    let path = directory.join(name);
+    let error = |words: String| Error { action: "lock", path: path.clone(), words };
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|why| error(why.to_string()))?;
+    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
+    let file = file.map_err(|why| error(why.to_string()))?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(why) => Err(error(why.to_string())),
     }
 }
 

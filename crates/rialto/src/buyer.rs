@@ -10,6 +10,7 @@ use rialto_consumer::reference::{Reference, Unknown};
 use rialto_consumer::remote::{Remote, Terms};
 use rialto_consumer::text;
 use rialto_wire::failure::Code;
+use rialto_wire::service::Wire;
 
 use crate::environment::Environment;
 use crate::exit::Exit;
@@ -70,7 +71,18 @@ impl Buyer {
     pub(crate) async fn open(&self, wanted: &Wanted, terms: Terms) -> Result<Remote, Failure> {
         let target = wanted.reference.resolve(&self.customer).await;
         let target = target.map_err(|unknown| unknown_service(&wanted.typed, &unknown))?;
-        Remote::open(&self.customer, &target, terms).await.map_err(|error| failure(&error))
+        let remote = Remote::open(&self.customer, &target, terms).await.map_err(|error| failure(&error))?;
+        let wires = remote.wires();
+        match terms.wire.filter(|wire| !wires.is_empty() && !wires.contains(wire)) {
+            None => Ok(remote),
+            Some(wire) => {
+                let words = format!("the service is not offered over {}", wire.name());
+                let names: Vec<&str> = wires.into_iter().map(Wire::name).collect();
+                Err(Failure::new(Exit::Unreachable, words)
+                    .code("wire_not_offered")
+                    .hint(format!("it is offered over {}; without --wire that is used", names.join(", "))))
+            }
+        }
     }
 }
 

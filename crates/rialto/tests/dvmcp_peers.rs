@@ -12,14 +12,12 @@
 mod nostr_side;
 #[path = "interop/peers.rs"]
 mod peers;
+#[path = "interop/relays.rs"]
+mod relays;
 #[path = "interop/report.rs"]
 mod report;
 #[path = "interop/run.rs"]
 mod run;
-
-use std::fs;
-use std::net::TcpListener;
-use std::process::Command;
 
 use nostr_side::PATIENCE;
 use nostr_side::customer::Customer;
@@ -27,29 +25,11 @@ use nostr_side::event::{Draft, Event, hex_key};
 use nostr_side::fake_provider::FakeProvider;
 use nostr_side::fake_relay::FakeRelay;
 use nostr_side::log::{Log, until};
-use nostr_side::process::Process;
 use nostr_side::world::{Provider, RIALTO, World};
 use peers::{Client, Peers, Server, words};
+use relays::{Relay, other_relay, our_relay};
 use run::run;
 use serde_json::{Value, json};
-
-/// A relay by somebody else, and its address.
-fn other_relay(peers: &Peers, world: &World) -> (Process, String) {
-    let home = world.home("other-relay");
-    // It cannot be told to take any free port.
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let configuration = home.join("relay.yaml");
-    let text = format!(
-        "storage:\n  sqlalchemy.url: sqlite+aiosqlite:///{}\n  validators:\n    - nostr_relay.validators.is_signed\n\
-         gunicorn:\n  bind: 127.0.0.1:{port}\n  loglevel: warning\nauthentication:\n  enabled: false\n",
-        home.join("events.sqlite3").display()
-    );
-    fs::write(&configuration, text).unwrap();
-    let command = peers.nostr_relay(&configuration);
-    let process = Process::start(Command::new(&command[0]).args(&command[1..]).current_dir(&home));
-    until("the relay listens", PATIENCE, || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
-    (process, format!("ws://127.0.0.1:{port}"))
-}
 
 /// A provider in front of an official server.
 fn serve(peers: &Peers, world: &World, url: &str, server: Server) -> Provider {
@@ -124,7 +104,7 @@ fn comparable(text: &str) -> String {
 }
 
 /// A client must see the same over Nostr as directly.
-fn same_over_nostr(name: &str, client: Client, server: Server, relay: impl Fn(&Peers, &World) -> (Process, String)) {
+fn same_over_nostr(name: &str, client: Client, server: Server, relay: Relay) {
     let Some(peers) = Peers::installed() else { return };
     let world = World::new();
     let (_relay, url) = relay(&peers, &world);
@@ -134,10 +114,6 @@ fn same_over_nostr(name: &str, client: Client, server: Server, relay: impl Fn(&P
     let over = run(&format!("{name}-nostr"), &peers.client(client, &only, &use_command(&world, &url, &provider)));
     let differences = report::differences(&comparable(&direct), &comparable(&over));
     assert!(differences.is_empty(), "{name}: Nostr changed what the client sees\n{differences}");
-}
-
-fn our_relay(_: &Peers, world: &World) -> (Process, String) {
-    world.relay()
 }
 
 macro_rules! pairs {
@@ -172,7 +148,7 @@ fn statuses(answers: &[Value]) -> Vec<(u64, String)> {
     answers.iter().map(status).collect()
 }
 
-fn served_to_nostr_tools(name: &str, how: &str, relay: impl Fn(&Peers, &World) -> (Process, String)) {
+fn served_to_nostr_tools(name: &str, how: &str, relay: Relay) {
     let Some(peers) = Peers::installed() else { return };
     let world = World::new();
     let (_relay, url) = relay(&peers, &world);

@@ -111,7 +111,7 @@ fn page(remote: &Remote, catalogue: &Catalogue, flaws: &[String], pinned: &Pinne
         }
     }
     if !flaws.is_empty() {
-        out.push_str(&format!("\nNot usable ({})\n", flaws.len()));
+        out.push_str(&format!("\nFlaws of its manifest ({})\n", flaws.len()));
         out.extend(flaws.iter().map(|flaw| format!("  {flaw}\n")));
     }
     out.push_str(&usage(remote, catalogue));
@@ -177,7 +177,7 @@ fn described(remote: &Remote, catalogue: &Catalogue, flaws: &[String], pinned: &
         "wires": wires(remote),
         "way": remote.way().name(),
         "sealed": remote.way().sealed,
-        "not_usable": flaws,
+        "flaws": flaws,
         "price": "free",
         "relays": relays,
         "tools": tools,

@@ -90,6 +90,7 @@ impl Peers {
             "node/node_modules/.bin/mcp-inspector",
             "node/node_modules/nostr-tools/package.json",
             "python/venv/bin/nostr-relay",
+            "python/venv-agentstr/bin/python",
             "rmcp/target/release/client",
             "rmcp/target/release/server",
         ] {
@@ -161,6 +162,24 @@ impl Peers {
         self.node("nostr.mjs")
     }
 
+    /// A customer and a provider by others that speak by encrypted message.
+    pub(crate) fn agentstr_client(&self) -> Vec<String> {
+        self.agentstr("agentstr_client.py")
+    }
+
+    pub(crate) fn agentstr_server(&self) -> Vec<String> {
+        self.agentstr("agentstr_server.py")
+    }
+
+    /// The same written with nostr-tools, for what those cannot do.
+    pub(crate) fn dm_customer(&self) -> Vec<String> {
+        self.node("dm-customer.mjs")
+    }
+
+    pub(crate) fn dm_provider(&self) -> Vec<String> {
+        self.node("dm-provider.mjs")
+    }
+
     /// Another implementation of a relay, which wants a configuration file.
     pub(crate) fn nostr_relay(&self, configuration: &Path) -> Vec<String> {
         let script = self.python("venv/bin/nostr-relay");
@@ -169,6 +188,10 @@ impl Peers {
 
     fn python(&self, script: &str) -> Vec<String> {
         vec![self.path("python/venv/bin/python"), self.path(Path::new("python").join(script))]
+    }
+
+    fn agentstr(&self, script: &str) -> Vec<String> {
+        vec![self.path("python/venv-agentstr/bin/python"), self.path(Path::new("python").join(script))]
     }
 
     fn node(&self, script: &str) -> Vec<String> {

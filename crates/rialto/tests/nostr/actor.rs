@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::weather;
+
 /// The first argument that selects this role; the directory follows.
 pub(crate) const ACTOR: &str = "actor";
 /// In this file is one line for each execution: the tool, and the argument `tag` if there is one.
@@ -37,6 +39,12 @@ struct Actor {
     directory: PathBuf,
     /// How many further tools it has, and how long their descriptions are.
     many: (usize, usize),
+    /// Whether it knows the weather.
+    weather: bool,
+    /// How long the names of the further tools are at least.
+    names: usize,
+    /// How long the description of one tool more is.
+    giant: Option<usize>,
     /// Ids of calls that were cancelled.
     cancelled: Mutex<Vec<Value>>,
     /// Answers to questions of ours.
@@ -56,7 +64,9 @@ fn play(directory: &Path, options: &[String]) -> ! {
     };
     let many = (option("many").unwrap_or(0), option("words").unwrap_or(20));
     let (cancelled, answered) = (Mutex::default(), Mutex::default());
-    let actor = Arc::new(Actor { directory: directory.to_owned(), many, cancelled, answered });
+    let weather = options.iter().any(|option| option == weather::WEATHER);
+    let (directory, giant, names) = (directory.to_owned(), option("giant"), option("names").unwrap_or(0));
+    let actor = Arc::new(Actor { directory, many, weather, names, giant, cancelled, answered });
     for line in BufReader::new(std::io::stdin()).lines().map_while(Result::ok) {
         let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
         if message.get("method").is_none() {
@@ -147,6 +157,7 @@ impl Actor {
             tool("sulk", "Says that it failed", json!({})),
             tool("broken", "Answers with a protocol error", json!({})),
             tool("grow", "Gets a new tool", json!({ "name": { "type": "string" } })),
+            tool("shrink", "Loses its further tools", json!({})),
             tool("ask", "Asks the model of its caller", json!({})),
             tool("meta", "Gives back the `_meta` of the call", json!({})),
             tool("rich", "Gives every field of a result", json!({})),
@@ -163,12 +174,21 @@ impl Actor {
                 "additionalProperties": false
             } }),
         ];
+        if self.weather {
+            tools.push(weather::definition());
+        }
+        if let Some(length) = self.giant {
+            tools.push(tool("giant", &"x".repeat(length), json!({})));
+        }
         if let Ok(name) = fs::read_to_string(self.directory.join("grown")) {
             tools.push(tool(&name, "Grown at run time", json!({})));
         }
-        for number in 0..self.many.0 {
+        let is_shrunk = self.directory.join("shrunk").exists();
+        for number in (0..self.many.0).filter(|_| !is_shrunk) {
             let description = format!("Tool number {number}:{}", " with many words".repeat(self.many.1 / 3));
-            tools.push(tool(&format!("many_{number:03}"), &description, json!({ "value": { "type": "string" } })));
+            let name = format!("many_{number:03}");
+            let name = format!("{name}{}", "x".repeat(self.names.saturating_sub(name.len())));
+            tools.push(tool(&name, &description, json!({ "value": { "type": "string" } })));
         }
         tools
     }
@@ -197,6 +217,7 @@ impl Actor {
             }
             "gate" => return self.gate(id, &effect, arguments["name"].as_str().unwrap_or_default()).map(Ok),
             "crash" => exit(3),
+            "get_forecast" => weather::answer(arguments).unwrap_or_else(|| exit(3)),
             "hang" => return None,
             "large" => text(&"x".repeat(usize::try_from(number("size")).unwrap())),
             "steps" => {
@@ -217,6 +238,11 @@ impl Actor {
                 fs::write(self.directory.join("grown"), arguments["name"].as_str().unwrap_or("grown")).unwrap();
                 say(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
                 text("grown")
+            }
+            "shrink" => {
+                fs::write(self.directory.join("shrunk"), "").unwrap();
+                say(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
+                text("shrunk")
             }
             "ask" => {
                 say(&json!({ "jsonrpc": "2.0", "id": "question", "method": "sampling/createMessage", "params": {

@@ -174,13 +174,16 @@ pub fn read(event: &Event) -> Option<Service> {
     let mut names = HashSet::new();
     for (index, place) in places.into_iter().take(MAX_TOOLS).enumerate() {
         let text = String::from_utf8_lossy(&tools?[place]);
-        match tool(&text, index, &mut service.flaws) {
+        let mut flaws = Vec::new();
+        match tool(&text, index, &mut flaws) {
             Ok((name, _)) if !names.insert(name.clone()) => {
                 service.flaws.push(format!("tool `{name}` stands twice; the first counts"));
+                continue;
             }
             Ok((_, definition)) => service.tools.push(definition),
-            Err(flaw) => service.flaws.push(flaw),
+            Err(flaw) => flaws.push(flaw),
         }
+        service.flaws.extend(flaws);
     }
     Some(service)
 }
