@@ -1,7 +1,7 @@
 //! What the service offers, as the MCP servers behind it say, with a compiled schema for each tool.
 
 use rialto_hub::catalogue::Kind;
-use rialto_hub::schema::Schema;
+use rialto_hub::schema::{Refused, Schema};
 use rialto_mcp::json;
 use rialto_mcp::local::Local;
 use rialto_mcp::reply::Answer;
@@ -9,6 +9,7 @@ use rialto_mcp::server::Service;
 use rialto_wire::failure::{Code, Failure};
 use rialto_wire::manifest::CONTENT_SCHEMA;
 use rialto_wire::request::{Command, Execution};
+use rialto_wire::service::Wire;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
@@ -30,16 +31,15 @@ pub(crate) struct Catalogue {
 #[derive(Debug, Clone)]
 struct Schemas {
     input: Arc<Schema>,
-    output: Option<Arc<Schema>>,
+    output: Result<Option<Arc<Schema>>, Refused>,
 }
 
 impl Schemas {
     /// The reason why a tool is not safe to offer, if it is not.
-    fn compile(tool: &[u8]) -> Result<Self, String> {
-        let input = Schema::compile(json::get(tool, "inputSchema").unwrap_or(b"{}")).map_err(|why| why.to_string())?;
+    fn compile(tool: &[u8]) -> Result<Self, Refused> {
+        let input = Schema::compile(json::get(tool, "inputSchema").unwrap_or(b"{}"))?;
         let output = json::get(tool, "outputSchema").filter(|schema| *schema != b"null").map(Schema::compile);
-        let output = output.transpose().map_err(|why| format!("its output schema: {why}"))?;
-        Ok(Self { input: Arc::new(input), output: output.map(Arc::new) })
+        Ok(Self { input: Arc::new(input), output: output.transpose().map(|output| output.map(Arc::new)) })
     }
 }
 
@@ -69,6 +69,9 @@ impl Catalogue {
             let Some(name) = json::get_string(&tool, "name").map(|name| name.into_owned()) else { continue };
             match Schemas::compile(&tool) {
                 Ok(schemas) => {
+                    if let Err(reason) = &schemas.output {
+                        refused.push(format!("tool `{name}` is not offered by message: its output schema: {reason}"));
+                    }
                     catalogue.schemas.insert(name, schemas);
                     catalogue.tools.push(tool);
                 }
@@ -110,15 +113,25 @@ impl Catalogue {
         }
     }
 
+    /// The tools that can be called by message: what they give can be checked.
+    pub(crate) fn checked(&self) -> Vec<Vec<u8>> {
+        let is_checked = |tool: &&Vec<u8>| {
+            let schemas = json::get_string(tool, "name").and_then(|name| self.schemas.get(name.as_ref()));
+            schemas.is_some_and(|schemas| schemas.output.is_ok())
+        };
+        self.tools.iter().filter(is_checked).cloned().collect()
+    }
+
     /// What a tool has promised to give.
     pub(crate) fn output(&self, tool: &str) -> Output {
-        let own = self.schemas.get(tool).and_then(|schemas| schemas.output.clone());
+        let own = self.schemas.get(tool).and_then(|schemas| schemas.output.clone().ok().flatten());
         Output { is_structured: own.is_some(), schema: own.or_else(|| CONTENT.clone()) }
     }
 
-    /// Whether a tool is offered and takes these arguments.
-    pub(crate) fn admit(&self, execution: &Execution) -> Result<(), Failure> {
-        let Some(schemas) = self.schemas.get(&execution.name) else {
+    /// Whether a tool is offered over this wire and takes these arguments.
+    pub(crate) fn admit(&self, execution: &Execution, wire: Wire) -> Result<(), Failure> {
+        let is_offered = |schemas: &&Schemas| wire == Wire::Dvmcp || schemas.output.is_ok();
+        let Some(schemas) = self.schemas.get(&execution.name).filter(is_offered) else {
             let name: String = execution.name.chars().take(128).collect();
             return Err(Failure::new(Code::UnknownTool, format!("there is no tool `{name}`")));
         };

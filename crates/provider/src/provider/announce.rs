@@ -143,7 +143,7 @@ impl<S: Service> Provider<S> {
             events.push(offer.write(me, now));
         }
         if plan.wires.contains(&Wire::Manifest) {
-            let offer = manifest::description::Offer { id, name, about, tools, relays };
+            let offer = manifest::description::Offer { id, name, about, tools: &catalogue.checked(), relays };
             let limit = self.content_limit(false).min(manifest::description::MAX_WRITTEN);
             let (manifests, others) = offer.write(limit, me, now);
             events.extend(manifests);

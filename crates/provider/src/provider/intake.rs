@@ -124,9 +124,9 @@ impl<S: Service> Provider<S> {
                 let cancelled = self.cancel(target, &ticket.address.customer);
                 return self.succeed(&ticket, format!("{{\"cancelled\":{cancelled}}}"));
             }
-            Body::Execute(execution) => self.catalogue.admit(execution),
+            Body::Execute(execution) => self.catalogue.admit(execution, ticket.way.wire),
             Body::Batch(executions) => executions.iter().enumerate().try_for_each(|(index, execution)| {
-                self.catalogue.admit(execution).map_err(|failure| Failure {
+                self.catalogue.admit(execution, ticket.way.wire).map_err(|failure| Failure {
                     message: format!("call {index}: {}", failure.message),
                     pointer: failure.pointer.map(|pointer| format!("/calls/{index}/parameters{pointer}")),
                     ..failure

@@ -8,7 +8,7 @@ use rialto_relay::pool::{Arrival, Options, Pool, Watch};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::stage::{Counter, Provider, plan, relays, urls, within};
+use super::stage::{Counter, Customer, Provider, plan, relays, urls, within};
 
 /// Hears all descriptions by one key.
 struct Listener {
@@ -73,5 +73,20 @@ async fn what_a_process_that_crashed_has_said_is_taken_back_by_the_next() {
     let private = Plan { access, ..plan(&keys, folder.path()) };
     let provider = Provider::start(private, Counter::default(), &relays).await;
     listener.has(&[]).await;
+    provider.stop().await;
+}
+
+#[tokio::test]
+async fn a_tool_whose_results_cannot_be_checked_is_offered_where_nobody_checks_them() {
+    let (folder, keys, relays) = (tempfile::tempdir().unwrap(), Keys::generate(), relays(1).await);
+    let mut listener = Listener::new(&keys, &relays);
+    let odd = Counter { is_odd: true, ..Counter::default() };
+    let provider = Provider::start(plan(&keys, folder.path()), odd, &relays).await;
+    let tools = |content: &Value| content["tools"].as_array().unwrap().clone();
+    listener.hears("31990:counter", |content| tools(content).iter().any(|tool| tool["name"] == "odd")).await;
+    listener.hears("30200:counter", |content| !tools(content).iter().any(|tool| tool["tool_name"] == "odd")).await;
+    let mut customer = Customer::new(&relays).await;
+    let id = customer.ask(&keys, "odd").await;
+    assert_eq!(customer.response(id).await["isError"], false);
     provider.stop().await;
 }

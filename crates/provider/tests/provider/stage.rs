@@ -47,6 +47,8 @@ pub(crate) struct Counter {
     pub(crate) go: Notify,
     /// The definition of `large` is this long.
     pub(crate) padding: usize,
+    /// There is a tool `odd`, whose output schema is not safe to run.
+    pub(crate) is_odd: bool,
     /// The lists never come.
     pub(crate) is_stuck: AtomicBool,
 }
@@ -86,6 +88,10 @@ impl Service for Counter {
                 let mut tools = Vec::from(["echo", "wait", "panic", "changes", "chatter"].map(tool));
                 if self.padding > 0 {
                     tools.push(json!({ "name": "large", "description": "d".repeat(self.padding), "inputSchema": {} }));
+                }
+                if self.is_odd {
+                    let schema = json!({ "type": "object", "properties": { "a": { "pattern": "(?=a)b" } } });
+                    tools.push(json!({ "name": "odd", "inputSchema": { "type": "object" }, "outputSchema": schema }));
                 }
                 Reply::Result(json!({ "tools": tools }).to_string().into_bytes())
             }
