@@ -1,7 +1,7 @@
 //! The tools of a provider's manifests, checked: nothing has to be asked for, but nothing in there can be believed either.
 
 use crate::catalogue::Item;
-use crate::error::Error;
+use crate::error::{Error, Failure};
 use crate::text;
 use rialto_hub::schema::Schema;
 use rialto_mcp::json;
@@ -87,7 +87,8 @@ impl Directory {
     /// Whether a tool takes these arguments, and what it gives.
     pub(crate) fn admit(&self, tool: &str, arguments: &[u8]) -> Result<Promise, Error> {
         let Some(schemas) = self.schemas.get(tool) else {
-            return Err(Error::Misfit { message: format!("there is no tool `{}`", text::name(tool)), pointer: None });
+            let words = format!("there is no tool `{}`", text::name(tool));
+            return Err(Error::Failed(Failure::new("unknown_tool", &words)));
         };
         let misfit = |message: String, pointer: Option<String>| {
             let message = text::limited(&text::one_line(&message), 1000);
@@ -143,7 +144,8 @@ mod tests {
         assert!(directory.admit("c", b"{}").unwrap().output.is_none());
         let Err(Error::Misfit { message, .. }) = directory.admit("a", b"{}") else { panic!() };
         assert!(message.contains("city"), "{message}");
-        assert!(matches!(directory.admit("bomb", b"{}"), Err(Error::Misfit { .. })));
+        let unknown = directory.admit("bomb", b"{}");
+        assert!(matches!(&unknown, Err(Error::Failed(failure)) if failure.code == "unknown_tool"), "{unknown:?}");
     }
 
     #[test]
