@@ -10,6 +10,7 @@ use nostr::nips::nip05::Nip05Address;
 use nostr::nips::nip19::{FromBech32, Nip19};
 use nostr::prelude::{PublicKey, RelayUrl};
 use rialto_wire::service::{self, Service};
+use std::collections::HashSet;
 
 /// Relays of one link that are used; whoever made it could have put in any number.
 const MAX_HINTS: usize = 5;
@@ -151,14 +152,15 @@ async fn by_name(customer: &Customer, name: &str) -> Result<Target, Unknown> {
     let mut found: Vec<_> =
         services.iter().filter(|service| is_meant(&service.name) || is_meant(&service.id)).collect();
     found.sort_by_key(|service| std::cmp::Reverse(service.announced));
+    // A provider describes itself once for each wire.
+    let mut providers = HashSet::new();
+    found.retain(|service| providers.insert(service.provider));
     match found.as_slice() {
         [] => {
             let known = services.iter().take(200).map(|service| text::name(&service.name)).collect();
             Err(Unknown::NoSuchName { known })
         }
-        [first, rest @ ..] if rest.iter().all(|other| other.provider == first.provider) => {
-            Ok(Target { provider: first.provider, id: None, relays: Vec::new() })
-        }
+        [only] => Ok(Target { provider: only.provider, id: None, relays: Vec::new() }),
         several => {
             let relays = customer.0.pool.urls();
             let candidate = |service: &&Service| Candidate {
