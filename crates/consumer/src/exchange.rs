@@ -100,12 +100,22 @@ impl Exchange {
             return false;
         }
         self.signs += 1;
-        match Message::read(text, self.promise.output.is_some()) {
-            Message::Result(result) => self.end(Reply::promised(result, self.promise.output.as_deref())),
-            Message::Failed { code, message, pointer } => {
-                let failure = Failure::new(&code, &message).at(pointer.as_deref());
-                self.end(Ok(Reply { content: text.to_owned(), failure: Some(failure) }));
+        let output = self.promise.output.as_deref();
+        let failed = |code: &str, message: &str, pointer: Option<&str>| {
+            let failure = Failure::new(code, message).at(pointer);
+            Ok(Reply { content: text.to_owned(), failure: Some(failure) })
+        };
+        match Message::read(text, output.is_some()) {
+            Message::Result(result) => {
+                let reply = Reply::promised(result, output);
+                let ended = match (&reply, Message::read(text, false)) {
+                    // Some have errors of another form. They are told from a tool's own `error` by not fitting.
+                    (Err(_), Message::Failed { code, message, pointer }) => failed(&code, &message, pointer.as_deref()),
+                    _ => reply,
+                };
+                self.end(ended);
             }
+            Message::Failed { code, message, pointer } => self.end(failed(&code, &message, pointer.as_deref())),
             Message::Payment { amount, invoice, words } => {
                 self.demand = Some(Demand::new(amount.as_deref(), invoice, &words));
             }

@@ -10,7 +10,7 @@ use crate::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(tools_with_hostile_schemas_are_left_out_and_named),
-    case!(a_schema_that_is_too_deep_costs_one_tool_only),
+    case!(a_schema_that_is_too_deep_is_told),
     case!(tools_without_a_usable_name_are_left_out),
     case!(of_tools_with_the_same_name_the_first_counts),
     case!(a_bomb_does_not_go_off),
@@ -93,8 +93,16 @@ fn tools_with_hostile_schemas_are_left_out_and_named() {
     assert_eq!(tools["tools"].as_array().map(Vec::len), Some(1), "{tools}");
 }
 
-fn a_schema_that_is_too_deep_costs_one_tool_only() {
-    for levels in [33, 70, 500] {
+fn a_schema_that_is_too_deep_is_told() {
+    // Beyond what can be read at all, nothing is.
+    for levels in [70, 500] {
+        let mut market = Market::closed();
+        let input = json!({ "tool_name": "deep", "description": "x", "input_schema": deep(levels) });
+        publish(&mut market, &[forecast_tool(), input]);
+        let shown = market.shown();
+        assert!(names(&shown).is_empty() && remarks(&shown).contains("nested too deeply"), "{}", remarks(&shown));
+    }
+    for levels in [33, 50] {
         let mut market = Market::closed();
         let input = json!({ "tool_name": "deep", "description": "x", "input_schema": deep(levels) });
         publish(&mut market, &[forecast_tool(), input]);
