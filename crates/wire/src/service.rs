@@ -109,8 +109,9 @@ pub(crate) fn topics<'a>(names: impl Iterator<Item = &'a str>) -> impl Iterator<
 
 /// Whether a description says that sealed requests are taken.
 pub(crate) fn is_sealed(tags: &Tags) -> bool {
-    let way = crate::tags::value(tags, "encryption");
-    way.is_some_and(|way| way.split(' ').any(|way| way == "nip59"))
+    // Several ways stand in one value, in several, or in several tags.
+    let values = tags.iter().filter(|tag| tag.kind() == "encryption").flat_map(|tag| tag.as_slice().iter().skip(1));
+    values.flat_map(|value| value.split([' ', ','])).any(|way| way == "nip59")
 }
 
 /// Where the provider reads and writes (NIP-65).
@@ -133,8 +134,26 @@ pub fn withdrawal(described: &Event, now: Timestamp) -> UnsignedEvent {
 
 #[cfg(test)]
 mod tests {
-    use super::all;
+    use super::{all, is_sealed};
     use crate::manifest::MANIFEST;
+    use nostr::prelude::{Tag, Tags};
+
+    #[test]
+    fn however_it_is_written_that_seals_are_read_it_is_understood() {
+        for (written, expected) in [
+            (&[&["encryption", "nip59"][..]][..], true),
+            (&[&["encryption", "nip04 nip59"]], true),
+            (&[&["encryption", "nip04", "nip59"]], true),
+            (&[&["encryption", "nip04,nip59"]], true),
+            (&[&["encryption", "nip04"], &["encryption", "nip59"]], true),
+            (&[&["encryption", "nip04"]], false),
+            (&[&["encryption"], &["t", "nip59"]], false),
+            (&[], false),
+        ] {
+            let tags = written.iter().map(|tag| Tag::parse(tag.iter().copied()).unwrap()).collect();
+            assert_eq!(is_sealed(&Tags::from_list(tags)), expected, "{written:?}");
+        }
+    }
 
     #[test]
     fn what_else_has_the_kind_of_manifests_does_not_crowd_them_out() {
