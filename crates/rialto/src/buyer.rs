@@ -165,6 +165,9 @@ pub(crate) fn failure(error: &Error) -> Failure {
             let failure = Failure::usage("the arguments do not fit the tool").code("invalid_input");
             failure.cause(located(message, pointer.as_deref()))
         }
+        Error::Unclear(_) => {
+            Failure::new(Exit::Unreachable, "the service cannot be called yet").cause(error.to_string()).code("unclear")
+        }
         Error::NoManifest => Failure::new(Exit::Unreachable, "the service has no manifest")
             .code("no_manifest")
             .hint("without --wire the most private way that it offers is taken"),
@@ -215,5 +218,19 @@ fn located(message: &str, pointer: Option<&str>) -> String {
     match pointer {
         Some(pointer) => format!("{message} (at {})", text::name(pointer)),
         None => message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::failure;
+    use crate::exit::Exit;
+    use rialto_consumer::error::Error;
+    use std::time::Duration;
+
+    #[test]
+    fn that_a_call_must_wait_is_nothing_unexpected() {
+        let failure = failure(&Error::Unclear(Duration::from_secs(9)));
+        assert_eq!((failure.exit, failure.code_word()), (Exit::Unreachable, "unclear"));
     }
 }
