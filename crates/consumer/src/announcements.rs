@@ -1,8 +1,8 @@
 //! Announcements never go back: the newest that was ever seen of each service counts, also after a restart, however many
 //! relays still serve an older one. Otherwise a relay could bring back a tool or a promise that its provider has withdrawn.
 
-use crate::store::{Changed, Document, Error};
 use nostr::prelude::{Event, EventId, Timestamp};
+use rialto_store::{Changed, Document, Error};
 use rialto_wire::service::{self, Service, Wire};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,6 +1,5 @@
 //! Why a request did not succeed.
 
-use crate::store;
 use crate::text;
 use std::time::Duration;
 
@@ -45,7 +44,7 @@ pub enum Error {
     #[error("an earlier call was not answered, and answers of this service do not say to which call they belong; try again in {} s", .0.as_secs() + 1)]
     Unclear(Duration),
     #[error(transparent)]
-    Store(#[from] store::Error),
+    Store(#[from] rialto_store::Error),
 }
 
 /// What one relay said, or why it is away.

@@ -6,9 +6,9 @@
 //! process that is killed leaves it so.
 
 use crate::error::Error;
-use crate::store::{self, Changed, Document};
 use nostr::prelude::{EventId, PublicKey};
 use rialto_relay::clock::Clock;
+use rialto_store::{Changed, Document};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
@@ -112,7 +112,7 @@ impl Lanes {
             return Ok(Some(turn(None, false)));
         }
         let lock = match &self.directory {
-            Some(directory) => match store::hold(directory, &format!("{}.turn", provider.to_hex()))? {
+            Some(directory) => match rialto_store::hold(directory, &format!("{}.turn", provider.to_hex()))? {
                 Some(lock) => Some(lock),
                 None => return Ok(None),
             },
@@ -140,7 +140,7 @@ impl Lanes {
         Ok(Some(turn(lock, true)))
     }
 
-    fn note(&self, provider: &PublicKey, habits: &Habits) -> Result<(), store::Error> {
+    fn note(&self, provider: &PublicKey, habits: &Habits) -> Result<(), rialto_store::Error> {
         let Some(document) = self.document(provider) else { return Ok(()) };
         document.update(|known: &mut Habits| {
             let changed = if known == habits { Changed::No } else { Changed::Yes };

@@ -23,5 +23,4 @@ pub mod pins;
 pub mod reference;
 pub mod remote;
 pub mod reply;
-pub mod store;
 pub mod text;

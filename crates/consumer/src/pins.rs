@@ -6,8 +6,8 @@
 
 use crate::canonical;
 use crate::catalogue::Item;
-use crate::store::{self, Changed, Document};
 use nostr::prelude::PublicKey;
+use rialto_store::{Changed, Document};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -77,7 +77,7 @@ impl Pins {
         Self { document: Document::new(directory.join("pins.json")) }
     }
 
-    pub fn read(&self) -> Result<Book, store::Error> {
+    pub fn read(&self) -> Result<Book, rialto_store::Error> {
         self.document.read()
     }
 
@@ -88,7 +88,7 @@ impl Pins {
         name: &str,
         tools: &[Item],
         now: u64,
-    ) -> Result<Vec<Verdict>, store::Error> {
+    ) -> Result<Vec<Verdict>, rialto_store::Error> {
         self.document.update(|book: &mut Book| {
             let before = book.clone();
             let mut room = MAX_TOOLS.saturating_sub(book.services.values().map(|service| service.tools.len()).sum());
@@ -103,7 +103,7 @@ impl Pins {
     }
 
     /// Accepts the new definitions of these tools, or of all if none is named; gives the names of those that had one.
-    pub fn accept(&self, provider: &PublicKey, tools: &[String], now: u64) -> Result<Vec<String>, store::Error> {
+    pub fn accept(&self, provider: &PublicKey, tools: &[String], now: u64) -> Result<Vec<String>, rialto_store::Error> {
         self.document.update(|book: &mut Book| {
             let mut accepted = Vec::new();
             let service = book.services.get_mut(&provider.to_hex());
@@ -122,7 +122,7 @@ impl Pins {
     }
 
     /// Forgets everything about a provider; says how many tools that were.
-    pub fn forget(&self, provider: &PublicKey) -> Result<Option<usize>, store::Error> {
+    pub fn forget(&self, provider: &PublicKey) -> Result<Option<usize>, rialto_store::Error> {
         self.document.update(|book: &mut Book| {
             let forgotten = book.services.remove(&provider.to_hex()).map(|service| service.tools.len());
             (forgotten, if forgotten.is_some() { Changed::Yes } else { Changed::No })

@@ -91,7 +91,7 @@ pub(crate) fn pins(environment: &Environment) -> Result<Pins, Failure> {
     Ok(Pins::in_directory(&identity::data_directory(environment)?))
 }
 
-pub(crate) fn store_failure(error: &rialto_consumer::store::Error) -> Failure {
+pub(crate) fn store_failure(error: &rialto_store::Error) -> Failure {
     Failure::unexpected("what must be remembered cannot be kept")
         .because(error)
         .code("store")

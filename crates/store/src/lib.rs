@@ -114,7 +114,7 @@ impl Document {
 }
 
 /// Takes the lock of this name for as long as the file that is returned is kept; `None` if another process has it.
-pub(crate) fn hold(directory: &Path, name: &str) -> Result<Option<File>, Error> {
+pub fn hold(directory: &Path, name: &str) -> Result<Option<File>, Error> {
     let path = directory.join(name);
     let error = |words: String| Error { action: "lock", path: path.clone(), words };
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|why| error(why.to_string()))?;

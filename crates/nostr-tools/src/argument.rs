@@ -1,0 +1,45 @@
+//! Arguments that many tools take, understood in every form that people and models write them.
+
+use crate::failure::Failure;
+use nostr::nips::nip19::{FromBech32, Nip19};
+use nostr::prelude::{EventId, PublicKey, RelayUrl};
+
+/// A public key: npub1…, nprofile1…, hex, each also with `nostr:` in front.
+pub(crate) fn public_key(text: &str, pointer: &str) -> Result<PublicKey, Failure> {
+    let bare = bare(text);
+    let key = match Nip19::from_bech32(bare) {
+        Ok(Nip19::Pubkey(key)) => Some(key),
+        Ok(Nip19::Profile(profile)) => Some(profile.public_key),
+        _ => PublicKey::from_hex(&bare.to_lowercase()).ok(),
+    };
+    key.ok_or_else(|| Failure::invalid("a public key is npub1…, nprofile1… or 64 hexadecimal digits").at(pointer))
+}
+
+/// An event id: note1…, nevent1…, hex.
+pub(crate) fn event_id(text: &str, pointer: &str) -> Result<EventId, Failure> {
+    let bare = bare(text);
+    let id = match Nip19::from_bech32(bare) {
+        Ok(Nip19::EventId(id)) => Some(id),
+        Ok(Nip19::Event(event)) => Some(event.event_id),
+        _ => EventId::from_hex(&bare.to_lowercase()).ok(),
+    };
+    id.ok_or_else(|| Failure::invalid("an event id is note1…, nevent1… or 64 hexadecimal digits").at(pointer))
+}
+
+/// The address of a relay.
+pub(crate) fn relay(text: &str, pointer: &str) -> Result<RelayUrl, Failure> {
+    RelayUrl::parse(text.trim()).map_err(|_| Failure::invalid("a relay is wss://… or ws://…").at(pointer))
+}
+
+/// Several of them.
+pub(crate) fn relays(texts: &[String], pointer: &str) -> Result<Vec<RelayUrl>, Failure> {
+    texts.iter().enumerate().map(|(index, text)| relay(text, &format!("{pointer}/{index}"))).collect()
+}
+
+fn bare(text: &str) -> &str {
+    let text = text.trim();
+    match text.get(..6) {
+        Some(scheme) if scheme.eq_ignore_ascii_case("nostr:") => &text[6..],
+        _ => text,
+    }
+}

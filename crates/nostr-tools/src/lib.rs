@@ -1,0 +1,38 @@
+//! The canonical Nostr tools as an MCP server.
+//!
+//! Each file in `tools` is one tool, and says everything about it: its name, what it takes and gives, what it does to the
+//! world, and its code. [`tool`] is what they have in common, [`server`] the MCP server. A tool works on a
+//! [`session::Session`]: the [`keyring`] (who we are, and who signs), the [`network`] (relays), and the guard that says what
+//! is allowed.
+
+mod argument;
+mod failure;
+mod guard;
+mod keyring;
+mod network;
+mod publish;
+mod result;
+mod server;
+mod session;
+mod shape;
+mod signer;
+mod tool;
+
+pub use self::failure::{Failure, Fault};
+pub use self::guard::Guard;
+pub use self::server::Server;
+pub use self::session::{Options, Session};
+pub use self::tool::{About, Effect, Entry, Status};
+
+mod tools {
+    use crate::tool::Entry;
+
+    include!(concat!(env!("OUT_DIR"), "/tools.rs"));
+}
+
+/// All tools, in the order of the registry.
+pub fn tools() -> Vec<Entry> {
+    let mut tools = tools::all();
+    tools.sort_by_key(|tool| (tool.about.place, tool.about.name));
+    tools
+}

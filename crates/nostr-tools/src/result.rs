@@ -1,0 +1,84 @@
+//! What many tools give.
+
+use crate::keyring::Identity;
+use crate::shape::record;
+use nostr::nips::nip19::ToBech32;
+use nostr::prelude::{Event, Tag};
+use std::collections::BTreeMap;
+
+record! {
+    /// A stored key, without its secret.
+    struct KeyEntry {
+        /// The name under which the key is kept
+        label: String,
+        /// The public key (npub)
+        public_key: String,
+        /// When it was stored, in seconds since 1970
+        created_at: i64,
+    }
+}
+
+impl From<&Identity> for KeyEntry {
+    fn from(identity: &Identity) -> Self {
+        let public_key = identity.public_key.to_bech32().unwrap_or_else(|_| identity.public_key.to_hex());
+        Self { label: identity.label.clone(), public_key, created_at: identity.created_at }
+    }
+}
+
+record! {
+    /// How publishing went. At least one relay has the event.
+    struct SendResult {
+        /// The id of the event, in hex
+        id: String,
+        /// Relays that have the event
+        success: Vec<String>,
+        /// Relays that do not, and why
+        failed: BTreeMap<String, String>,
+        /// Who signed it, in hex
+        pubkey: String,
+    }
+}
+
+record! {
+    /// An event.
+    struct EventItem {
+        /// The id, in hex
+        id: String,
+        /// The kind
+        kind: u16,
+        /// The author, in hex
+        pubkey: String,
+        /// When it was made, in seconds since 1970
+        created_at: u64,
+        /// The content
+        content: String,
+        /// The tags
+        tags: Vec<Vec<String>>,
+        /// The signature, so that the event can be passed on
+        sig: Option<String>,
+    }
+}
+
+impl From<&Event> for EventItem {
+    fn from(event: &Event) -> Self {
+        Self {
+            id: event.id.to_hex(),
+            kind: event.kind.as_u16(),
+            pubkey: event.pubkey.to_hex(),
+            created_at: event.created_at.as_secs(),
+            content: event.content.clone(),
+            tags: event.tags.iter().map(Tag::as_slice).map(<[String]>::to_vec).collect(),
+            sig: Some(event.sig.to_string()),
+        }
+    }
+}
+
+record! {
+    /// Events that were found.
+    struct EventItemsResult {
+        /// The events, newest first
+        items: Vec<EventItem>,
+        /// How many there are
+        count: u64,
+    }
+}

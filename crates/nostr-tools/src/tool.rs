@@ -1,0 +1,172 @@
+//! What a tool is: a file that says everything about it, and does it.
+
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::shape::{Shape, without_nulls};
+use rialto_hub::schema::Schema;
+use rialto_mcp::call::Call;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// How far a tool has come in the registry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    Stable,
+    Experimental,
+}
+
+impl Status {
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Stable => "stable",
+            Status::Experimental => "experimental",
+        }
+    }
+}
+
+/// What a tool does to the world, for hosts that ask before they let it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Only calculates.
+    Calculates,
+    /// Reads what is on this machine.
+    ReadsHere,
+    /// Reads from relays or the web.
+    ReadsThere,
+    /// Changes what is on this machine.
+    ChangesHere,
+    /// The same, and what was there before is gone.
+    ReplacesHere,
+    /// Publishes something new.
+    Publishes,
+    /// Publishes something that takes the place of something else, or takes it away.
+    Replaces,
+}
+
+impl Effect {
+    /// Whether it only reads.
+    pub fn is_reading(self) -> bool {
+        matches!(self, Effect::Calculates | Effect::ReadsHere | Effect::ReadsThere)
+    }
+
+    /// Whether it publishes.
+    pub fn is_publishing(self) -> bool {
+        matches!(self, Effect::Publishes | Effect::Replaces)
+    }
+
+    fn annotations(self, title: &str) -> Value {
+        let is_open = matches!(self, Effect::ReadsThere | Effect::Publishes | Effect::Replaces);
+        if self.is_reading() {
+            return json!({ "title": title, "readOnlyHint": true, "openWorldHint": is_open });
+        }
+        let is_destructive = matches!(self, Effect::ReplacesHere | Effect::Replaces);
+        let is_idempotent = matches!(self, Effect::ReplacesHere | Effect::Replaces);
+        json!({
+            "title": title,
+            "readOnlyHint": false,
+            "destructiveHint": is_destructive,
+            "idempotentHint": is_idempotent,
+            "openWorldHint": is_open,
+        })
+    }
+}
+
+/// Everything about a tool but its code.
+#[derive(Debug, Clone, Copy)]
+pub struct About {
+    /// Its place in the list.
+    pub place: u16,
+    pub name: &'static str,
+    pub title: &'static str,
+    pub status: Status,
+    /// The NIPs that it follows.
+    pub nips: &'static [u8],
+    /// What it does, for the model that may call it.
+    pub summary: &'static str,
+    pub effect: Effect,
+    /// Arguments for an example.
+    pub example: &'static str,
+}
+
+/// A tool.
+pub(crate) trait Tool {
+    const ABOUT: About;
+
+    type Input: Shape + DeserializeOwned + Send;
+    type Output: Shape + Serialize + Send;
+
+    fn run(input: Self::Input, turn: &Turn<'_>) -> impl Future<Output = Result<Self::Output, Failure>> + Send;
+}
+
+/// One call of a tool.
+pub(crate) struct Turn<'a> {
+    pub(crate) session: &'a Session,
+    pub(crate) call: &'a Call,
+}
+
+type Running<'a> = Pin<Box<dyn Future<Output = Result<Value, Failure>> + Send + 'a>>;
+
+/// A tool among others.
+pub struct Entry {
+    pub about: About,
+    pub input: Value,
+    pub output: Value,
+    checks: Option<Arc<Schema>>,
+    run: for<'a> fn(Value, &'a Turn<'a>) -> Running<'a>,
+}
+
+impl std::fmt::Debug for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Entry").field("name", &self.about.name).finish_non_exhaustive()
+    }
+}
+
+impl Entry {
+    pub(crate) fn of<T: Tool>() -> Self {
+        let input = T::Input::schema();
+        Self {
+            about: T::ABOUT,
+            // Ours are never refused; a test sees to that.
+            checks: Schema::compile(input.to_string().as_bytes()).ok().map(Arc::new),
+            input,
+            output: T::Output::schema(),
+            run: |arguments, turn| {
+                Box::pin(async move {
+                    let input =
+                        serde_json::from_value(arguments).map_err(|error| Failure::invalid(error.to_string()))?;
+                    let output = T::run(input, turn).await?;
+                    let mut output =
+                        serde_json::to_value(output).map_err(|error| Failure::internal(error.to_string()))?;
+                    without_nulls(&mut output, &T::Output::schema());
+                    Ok(output)
+                })
+            },
+        }
+    }
+
+    /// The definition that clients get.
+    pub fn definition(&self) -> Value {
+        let About { name, title, summary, effect, .. } = self.about;
+        json!({
+            "name": name,
+            "title": title,
+            "description": summary,
+            "inputSchema": self.input,
+            "outputSchema": self.output,
+            "annotations": effect.annotations(title),
+        })
+    }
+
+    /// Checks the arguments, then does what is asked.
+    pub(crate) async fn run(&self, mut arguments: Value, turn: &Turn<'_>) -> Result<Value, Failure> {
+        without_nulls(&mut arguments, &self.input);
+        if let Some(schema) = &self.checks {
+            schema.check(&arguments).map_err(|misfit| Failure::invalid(misfit.message).at(misfit.pointer))?;
+        }
+        (self.run)(arguments, turn).await
+    }
+}

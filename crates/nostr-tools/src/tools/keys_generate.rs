@@ -1,0 +1,47 @@
+//! `nostr_keys_generate`: a new key.
+
+use crate::failure::Failure;
+use crate::result::KeyEntry;
+use crate::shape::record;
+use crate::tool::{self, About, Effect, Status, Turn};
+use nostr::prelude::Keys;
+
+record! {
+    struct Input {
+        /// The name to keep the key under
+        label: String,
+        /// Act as this identity from now on (default true)
+        make_active: Option<bool>,
+        /// Keep the secret, so that it can sign (default true)
+        persist_secret: Option<bool>,
+    }
+}
+
+pub(crate) struct Tool;
+
+impl tool::Tool for Tool {
+    const ABOUT: About = About {
+        place: 1,
+        name: "nostr_keys_generate",
+        title: "Make a key",
+        status: Status::Stable,
+        nips: &[],
+        summary: "Makes a new key and keeps it under a label. The secret stays on this machine and is never shown.",
+        effect: Effect::ChangesHere,
+        example: r#"{"label":"work"}"#,
+    };
+
+    type Input = Input;
+    type Output = KeyEntry;
+
+    async fn run(input: Input, turn: &Turn<'_>) -> Result<KeyEntry, Failure> {
+        if input.persist_secret == Some(false) {
+            return Err(Failure::invalid("a key whose secret is not kept could never be used").at("/persist_secret"));
+        }
+        let keys = Keys::generate();
+        let now = i64::try_from(turn.session.clock.now().as_secs()).unwrap_or(i64::MAX);
+        let activate = input.make_active.unwrap_or(true);
+        let identity = turn.session.keyring.add(&input.label, Some(&keys), keys.public_key(), now, activate)?;
+        Ok(KeyEntry::from(&identity))
+    }
+}
