@@ -77,7 +77,13 @@ impl Known {
     /// is sealed: a relay that hides an announcement must not be able to make us speak in public.
     fn way(&self, terms: Terms) -> Way {
         let is_wanted = |wire: Wire| terms.wire.is_none_or(|wanted| wanted == wire);
-        let reads = |wire: Wire| self.of(wire).first().filter(|_| is_wanted(wire)).map(|service| service.sealed);
+        // A manifest without tools leads nowhere if there is another way.
+        let is_empty = self.of(Wire::Manifest).iter().all(|manifest| manifest.tools.is_empty());
+        let leads = |wire: Wire| wire == Wire::Dvmcp || !is_empty || self.of(Wire::Dvmcp).is_empty();
+        let reads = |wire: Wire| {
+            let service = self.of(wire).first().copied().filter(|_| is_wanted(wire) && leads(wire));
+            service.map(|service| service.sealed)
+        };
         let is_missing =
             |wire: &Wire| is_wanted(*wire) && self.sealed_before.contains(wire) && self.of(*wire).is_empty();
         let missing = Wire::ALL.into_iter().find(is_missing).map(|wire| Way { wire, sealed: true });
@@ -284,11 +290,39 @@ mod tests {
             id: String::new(),
             name: String::new(),
             about: String::new(),
-            tools: Vec::new(),
+            tools: vec![r#"{"name":"t"}"#.into()],
             sealed,
             flaws: Vec::new(),
             announced: Timestamp::from(1),
             event: EventId::from_byte_array([0; 32]),
+        }
+    }
+
+    #[test]
+    fn the_most_private_way_that_both_can_go() {
+        let provider = Keys::generate().public_key();
+        let (dvmcp, manifest) =
+            (|sealed| service(provider, Wire::Dvmcp, sealed), |sealed| service(provider, Wire::Manifest, sealed));
+        let empty = Service { tools: Vec::new(), ..manifest(true) };
+        let over = |wire: Wire, plain: bool| Terms { wire: Some(wire), plain };
+        for (services, terms, expected) in [
+            (vec![], Terms::PRIVATE, Way::SEALED),
+            (vec![], Terms::PLAIN, Way::PUBLIC),
+            (vec![], over(Wire::Manifest, false), Way::SEALED_MESSAGE),
+            (vec![dvmcp(true), manifest(true)], Terms::PRIVATE, Way::SEALED),
+            (vec![dvmcp(false), manifest(true)], Terms::PRIVATE, Way::SEALED_MESSAGE),
+            (vec![dvmcp(false), manifest(false)], Terms::PRIVATE, Way::MESSAGE),
+            (vec![dvmcp(false)], Terms::PRIVATE, Way::PUBLIC),
+            (vec![manifest(false)], Terms::PRIVATE, Way::MESSAGE),
+            (vec![dvmcp(true), manifest(true)], over(Wire::Manifest, false), Way::SEALED_MESSAGE),
+            (vec![dvmcp(true), manifest(true)], over(Wire::Manifest, true), Way::MESSAGE),
+            (vec![dvmcp(true), manifest(true)], Terms::PLAIN, Way::PUBLIC),
+            (vec![manifest(true)], Terms::PLAIN, Way::MESSAGE),
+            (vec![dvmcp(false), empty.clone()], Terms::PRIVATE, Way::PUBLIC),
+            (vec![empty], Terms::PRIVATE, Way::SEALED_MESSAGE),
+        ] {
+            let known = Known { services, ..Known::default() };
+            assert_eq!(known.way(terms), expected, "{terms:?} {:?}", known.services);
         }
     }
 
