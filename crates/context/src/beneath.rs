@@ -216,3 +216,38 @@ impl AsFd for Folder {
         self.0.as_fd()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Folder, ItemKind, Trouble};
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn links_are_not_followed_and_nothing_above_is_opened() {
+        let place = tempfile::tempdir().unwrap();
+        let top = place.path();
+        fs::create_dir_all(top.join("a/b")).unwrap();
+        fs::write(top.join("secret"), "x").unwrap();
+        fs::write(top.join("a/b/file"), "12345").unwrap();
+        symlink("../secret", top.join("a/link")).unwrap();
+        symlink("b", top.join("a/folder")).unwrap();
+        let folder = Folder::open(&top.join("a")).unwrap();
+        assert_eq!(folder.folder("b").unwrap().read("file", 5).unwrap(), b"12345");
+        assert!(matches!(folder.folder("b").unwrap().read("file", 4), Err(Trouble::TooLarge(4))));
+        for name in ["link", "..", ".", "b", "../secret", "b/file"] {
+            assert!(matches!(folder.read(name, 9), Err(Trouble::Unsuitable)), "{name}");
+        }
+        for name in ["folder", "link", "..", "b/..", "b/../.."] {
+            assert!(matches!(folder.folder(name), Err(Trouble::Unsuitable)), "{name}");
+        }
+        assert!(matches!(folder.read("", 9), Err(Trouble::Missing)));
+        assert!(matches!(folder.folder("c"), Err(Trouble::Missing)));
+        assert!(folder.stamp("link").is_err() && folder.stamp("b").is_err());
+        let kinds: Vec<_> = folder.items().unwrap().named.into_iter().map(|item| (item.name, item.kind)).collect();
+        assert_eq!(
+            kinds,
+            [("b".into(), ItemKind::Folder), ("folder".into(), ItemKind::Link), ("link".into(), ItemKind::Link)]
+        );
+    }
+}

@@ -18,6 +18,7 @@ pub mod reply;
 mod resident;
 pub mod search;
 mod selection;
+pub mod server;
 pub mod verify;
 mod words;
 

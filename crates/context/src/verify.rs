@@ -60,14 +60,20 @@ pub fn verify(path: &Path) -> Result<Report, Error> {
     report.index(&cache, &manifest);
     match Table::of(manifest) {
         Ok(table) => report.documents(&cache, &table)?,
-        Err(error) => report.add(Check::Manifest, MANIFEST, error.detail.unwrap_or_default()),
+        Err(error) => report.add(Check::Manifest, MANIFEST, reason(error)),
     }
     report.valid = report.problems.is_empty();
     Ok(report)
 }
 
+/// The detail of an error without the file, which stands beside it.
+fn reason(error: Error) -> String {
+    let detail = error.detail.unwrap_or_default();
+    detail.split_once(": ").map_or(detail.clone(), |(_, reason)| reason.to_owned())
+}
+
 fn unreadable(error: Error) -> Report {
-    let message = error.detail.unwrap_or_default();
+    let message = reason(error);
     let problem = Problem { check: Check::Manifest, file: MANIFEST.to_owned(), message };
     Report { cache_version: String::new(), document_count: 0, valid: false, problems: vec![problem] }
 }
@@ -110,7 +116,7 @@ impl Report {
         let failed = |trouble: &_| cache::damaged(trouble, DOCUMENTS);
         let documents = match cache::documents(cache, table) {
             Err(error) if error.kind == Kind::CacheInvalid => {
-                self.add(Check::Document, DOCUMENTS, error.detail.unwrap_or_default());
+                self.add(Check::Document, DOCUMENTS, reason(error));
                 return Ok(());
             }
             other => other?,
@@ -119,7 +125,7 @@ impl Report {
             match cache::read_document(documents.as_ref(), row) {
                 Ok(_) if is_named_by_content(row) => {}
                 Ok(_) => self.add(Check::Document, &row.file, "is not named by the hash of its content"),
-                Err(error) => self.add(Check::Document, &row.file, error.detail.unwrap_or_default()),
+                Err(error) => self.add(Check::Document, &row.file, reason(error)),
             }
         }
         let known: BTreeSet<&str> = table.rows.iter().map(|row| &*row.file).collect();

@@ -172,7 +172,7 @@ fn sources_that_cannot_become_documents() {
 fn a_folder_that_cannot_be_read_fails_the_build() {
     let place = Place::new();
     place.write("sources/a.md", "1").write("sources/closed/b.md", "2");
-    fs::set_permissions(place.path("sources/closed"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(place.path("sources/closed"), fs::Permissions::from_mode(0o0)).unwrap();
     // Some users may read everything.
     if fs::read_dir(place.path("sources/closed")).is_err() {
         assert_eq!(place.build("c").unwrap_err().kind, Kind::Io);

@@ -250,7 +250,7 @@ fn every_damage_to_a_document_is_noticed() {
         fs::write(&document, &whole).unwrap();
         assert!(resolve(&warm, "good", "two", 1000).is_ok(), "{number}");
     }
-    if fs::set_permissions(&document, fs::Permissions::from_mode(0)).is_ok() && fs::read(&document).is_err() {
+    if fs::set_permissions(&document, fs::Permissions::from_mode(0o0)).is_ok() && fs::read(&document).is_err() {
         assert_eq!(resolve(&warm, "good", "one", 1000), Err("io_error"));
     }
 }
