@@ -367,11 +367,11 @@ fn verification_finds_each_kind_of_damage() {
     let harms: [(Check, Harm); 12] = [
         (Check::Manifest, |cache| fs::write(cache.join("manifest.json"), "{").unwrap()),
         (Check::Manifest, |cache| {
-            change(&cache.join("manifest.json"), "\"document_count\": 2", "\"document_count\": 3")
+            change(&cache.join("manifest.json"), "\"document_count\": 2", "\"document_count\": 3");
         }),
         (Check::Manifest, |cache| change(&cache.join("manifest.json"), "documents/3fc4ccfe7458", "../documents/3fc4")),
         (Check::CacheVersion, |cache| {
-            change(&cache.join("manifest.json"), "\"cache_version\": \"sha256:", "\"cache_version\": \"sha256:0")
+            change(&cache.join("manifest.json"), "\"cache_version\": \"sha256:", "\"cache_version\": \"sha256:0");
         }),
         (Check::Index, |cache| change(&cache.join("index.json"), "a.md", "b.md")),
         (Check::Index, |cache| fs::remove_file(cache.join("index.json")).unwrap()),
