@@ -34,7 +34,9 @@ impl Server {
         let cache = format!("XDG_CACHE_HOME={}", folder.join("cache").display());
         let root = folder.join("caches").display().to_string();
         let program = rialto.display().to_string();
-        let words = ["env", &cache, &program, "mcp", "context", "--root", &root];
+        // A large cache may take long to be made ready for the first time.
+        let patience = "CONTEXT_TOOL_TIMEOUT_SECS=600";
+        let words = ["env", &cache, patience, &program, "mcp", "context", "--root", &root];
         let process = Process::start(&words.map(ToOwned::to_owned))?;
         let mut server = Self { process, next: 1, buffer: Vec::new() };
         // A version without structured content: the text is what is compared.

@@ -76,21 +76,15 @@ fn small(number: usize) -> u32 {
 impl Builder {
     pub(crate) fn add(&mut self, content: &str) {
         let place = small(self.documents.len());
-        let mut count = 0;
-        for word in words::lower(content).split_whitespace() {
-            self.words.add(word, place);
-            count += 1;
-        }
+        words::lower(content).split_whitespace().for_each(|word| self.words.add(word));
+        let count = self.words.end(place);
         let tokens = small(content.len().div_ceil(4));
         self.documents.push(DocumentRow { tokens, words: small(count), first_chunk: small(self.chunks.len()) });
         for chunk in search::chunk::split(content) {
             let text = &content[chunk.range];
             let chunk_place = small(self.chunks.len());
-            let mut count = 0;
-            search::terms::each(text, |term| {
-                self.search.add(term, chunk_place);
-                count += 1;
-            });
+            search::terms::each(text, |term| self.search.add(term));
+            let count = self.search.end(chunk_place);
             self.chunk_terms += count as u64;
             self.chunks.push(ChunkRow { document: place, tokens: small(text.len().div_ceil(4)), terms: small(count) });
         }

@@ -5,6 +5,7 @@
 //! Selection itself (`selection`) is pure; every file is read through `beneath`, which cannot be led out of its folder.
 
 mod beneath;
+mod budget;
 pub mod build;
 mod cache;
 mod digest;

@@ -9,13 +9,17 @@ use crate::reply::{Inspection, Listing, Resolution};
 use crate::resident::{Checking, Interrupt, Resident};
 use crate::search::Findings;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
 
 /// How many caches are kept ready at once.
 const MOST: usize = 16;
 
 /// How often a call begins anew because the cache was replaced while it was read.
 const ATTEMPTS: usize = 4;
+
+/// How often those who wait for a cache to be made ready look whether it is.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// The caches beneath one root.
 #[derive(Debug)]
@@ -28,7 +32,25 @@ pub struct Library {
 }
 
 /// The place of one cache. Whoever comes first makes it ready; the others wait for that.
-type Shelf = Mutex<Option<Arc<Resident>>>;
+#[derive(Debug, Default)]
+struct Shelf {
+    resident: Mutex<Option<Arc<Resident>>>,
+    loading: Mutex<()>,
+}
+
+impl Shelf {
+    /// Waits for its turn to load, as long as somebody waits for the answer.
+    fn wait_to_load(&self, interrupt: &Interrupt) -> Result<MutexGuard<'_, ()>, Error> {
+        loop {
+            match self.loading.try_lock() {
+                Ok(guard) => return Ok(guard),
+                Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => interrupt.check()?,
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -90,17 +112,23 @@ impl Library {
 
     fn ready(&self, name: &str, folder: &Folder, interrupt: &Interrupt) -> Result<Arc<Resident>, Error> {
         let shelf = self.shelf(name);
-        let mut place = lock(&shelf);
-        if let Some(resident) = &*place
-            && self.checking == Checking::Used
-            && resident.is_current(folder)
-        {
-            return Ok(resident.clone());
+        let current = || lock(&shelf.resident).clone().filter(|resident| resident.is_current(folder));
+        if self.checking == Checking::All {
+            return Ok(Arc::new(Resident::load(folder, self.store.as_ref(), self.checking, interrupt)?));
+        }
+        if let Some(resident) = current() {
+            return Ok(resident);
+        }
+        let _loading = shelf.wait_to_load(interrupt)?;
+        if let Some(resident) = current() {
+            return Ok(resident);
         }
         // The old one is not needed while the new one is made.
-        *place = None;
-        let resident = Arc::new(Resident::load(folder, self.store.as_ref(), self.checking, interrupt)?);
-        *place = Some(resident.clone());
+        *lock(&shelf.resident) = None;
+        // Finished even if nobody waits any more: whoever asks next needs it too, and might never get it otherwise.
+        let unhurried = Interrupt::default();
+        let resident = Arc::new(Resident::load(folder, self.store.as_ref(), self.checking, &unhurried)?);
+        *lock(&shelf.resident) = Some(resident.clone());
         Ok(resident)
     }
 

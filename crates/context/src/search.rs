@@ -9,13 +9,14 @@ pub(crate) mod chunk;
 pub(crate) mod terms;
 
 use crate::beneath::Folder;
+use crate::budget::spend;
 use crate::cache;
 use crate::error::Error;
 use crate::index::Index;
 use crate::resident::{Interrupt, Resident};
 use serde::Serialize;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 
 /// The name of the ranking; another formula gets another version.
 const NAME: &str = "bm25-chunks";
@@ -150,21 +151,10 @@ fn select(index: &Index, terms: &[(String, u64)], budget: u64) -> (Vec<(usize, u
         }
     }
     let matched = touched.len();
-    let mut ranked: BinaryHeap<(u64, Reverse<usize>)> =
-        touched.into_iter().map(|place| (scores[place], Reverse(place))).collect();
+    let ranked: Vec<(u64, Reverse<usize>)> = touched.into_iter().map(|place| (scores[place], Reverse(place))).collect();
     let mut left = budget;
-    let mut chosen = Vec::new();
-    while let Some((score, Reverse(place))) = ranked.pop() {
-        let tokens = u64::from(index.chunk(place).tokens);
-        if tokens <= left {
-            left -= tokens;
-            chosen.push((place, score));
-        }
-        if left == 0 {
-            break;
-        }
-    }
-    (chosen, matched)
+    let chosen = spend(ranked, &mut left, |(_, place)| u64::from(index.chunk(place.0).tokens));
+    (chosen.into_iter().map(|(score, Reverse(place))| (place, score)).collect(), matched)
 }
 
 impl Resident {

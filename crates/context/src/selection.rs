@@ -5,9 +5,10 @@
 //! come last and are taken like the others. All of it is defined over the whole cache, but only the documents that match
 //! are looked at: the rest have score 0 and stand in the order of their ids already.
 
+use crate::budget::spend;
 use crate::index::Index;
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 
 /// One selected document.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,19 +44,8 @@ pub(crate) fn score(matches: u64, words: u64) -> f32 {
 pub(crate) fn select(index: &Index, terms: &[String], budget: u64) -> Vec<Choice> {
     let matches = Matches::of(index, terms);
     let mut left = budget;
-    let mut chosen = Vec::new();
-    let mut ranked: Vec<Choice> = matches.touched.iter().map(|place| matches.choice(index, *place)).collect();
-    ranked.retain(|choice| choice.tokens <= budget);
-    let least = ranked.iter().map(|choice| choice.tokens).min().unwrap_or(0);
-    let mut ranked = BinaryHeap::from(ranked);
-    while left >= least
-        && let Some(choice) = ranked.pop()
-    {
-        if choice.tokens <= left {
-            left -= choice.tokens;
-            chosen.push(choice);
-        }
-    }
+    let ranked: Vec<Choice> = matches.touched.iter().map(|place| matches.choice(index, *place)).collect();
+    let mut chosen = spend(ranked, &mut left, |choice| choice.tokens);
     let mut from = 0;
     while let Some(place) = index.next_within(from, left) {
         from = place + 1;
