@@ -1,5 +1,5 @@
 //! Measures Rialto's stdio server and gateway against servers and gateways written with the official SDKs, and its Nostr
-//! provider against ContextVM's.
+//! provider against ContextVM's; and context caches alone.
 //!
 //! One driver for all subjects: it starts the subject as a child process, talks JSON-RPC over its pipes and reads the
 //! subject's own CPU time and memory from `/proc`. See `README.md` for how to run it and how to read the result.

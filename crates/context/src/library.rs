@@ -133,10 +133,13 @@ impl Library {
     }
 
     fn shelf(&self, name: &str) -> Arc<Shelf> {
+        // However the name is written, there is one place for it.
+        let parts: Vec<&str> = name.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+        let name = parts.join("/");
         let mut shelves = lock(&self.shelves);
-        let shelf = match shelves.iter().position(|(known, _)| known == name) {
+        let shelf = match shelves.iter().position(|(known, _)| *known == name) {
             Some(place) => shelves.remove(place),
-            None => (name.to_owned(), Arc::default()),
+            None => (name, Arc::default()),
         };
         if shelves.len() >= MOST {
             shelves.remove(0);

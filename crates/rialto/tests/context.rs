@@ -156,6 +156,17 @@ fn the_text_is_what_the_command_prints_in_every_version() {
         assert_eq!(result, format!("{content}{}}}", if is_new { &structured } else { "" }), "{version}");
         assert_eq!(host.finish(), 0);
     }
+    // And without a handshake, where each request says what it speaks.
+    let mut host = Host::start(&world, &SERVER, &[]);
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+    });
+    let params = json!({ "name": "context.resolve", "arguments": question("deployment", 100), "_meta": meta });
+    let answer = host.ask("tools/call", &params);
+    assert_eq!(answer["result"]["content"], json!([{ "text": printed, "type": "text" }]), "{answer}");
+    assert_eq!(answer["result"]["structuredContent"], serde_json::from_str::<Value>(&printed).unwrap());
 }
 
 #[test]
@@ -418,4 +429,30 @@ fn through_a_gateway_the_bytes_are_the_same() {
     ] {
         assert_eq!(through.call(tool, &arguments), direct.call(tool, &arguments), "{tool}");
     }
+}
+
+#[test]
+fn over_nostr_the_bytes_are_the_same() {
+    let mut world = world();
+    let relay = Host::start(&world, &["relay", "--listen", "127.0.0.1:0", "--json"], &[]);
+    let started: Value = serde_json::from_str(&relay.lines.recv_timeout(PATIENCE).unwrap()).unwrap();
+    let url = started["url"].as_str().unwrap().to_owned();
+    world.variable("RIALTO_RELAYS", &url);
+    let program = env!("CARGO_BIN_EXE_rialto");
+    let serve = [&["serve", "--name", "docs", "--", program][..], &SERVER].concat();
+    let _provider = Host::start(&world, &serve, &[("RIALTO_RELAYS", &url)]);
+    let mut direct = Host::open(&world, &SERVER, "2025-11-25");
+    let expected = direct.call("context.resolve", &question("deployment", 100));
+    let call = ["call", "docs", "context.resolve", "cache=docs", "query=deployment", "budget=100", "--json"];
+    let until = std::time::Instant::now() + PATIENCE;
+    let run = loop {
+        // The service is announced some time after its process has started.
+        let run = world.run(&call);
+        if run.exit == 0 || std::time::Instant::now() > until {
+            break run;
+        }
+    };
+    assert_eq!(run.exit, 0, "{}", run.stderr);
+    // The wire has two members of its own before those of the result.
+    assert!(run.stdout.trim_end().ends_with(&expected[1..]), "{}", run.stdout);
 }
