@@ -456,3 +456,38 @@ fn over_nostr_the_bytes_are_the_same() {
     // The wire has two members of its own before those of the result.
     assert!(run.stdout.trim_end().ends_with(&expected[1..]), "{}", run.stdout);
 }
+
+/// Every member that is there is in the schema, at every depth.
+fn assert_described(schema: &Value, value: &Value) {
+    match value {
+        Value::Object(members) => {
+            let named: Vec<&str> =
+                schema["required"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+            for (name, member) in members {
+                assert!(named.contains(&name.as_str()), "{name} in {schema}");
+                assert_described(&schema["properties"][name], member);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| assert_described(&schema["items"], item)),
+        _ => {}
+    }
+}
+
+#[test]
+fn structured_content_fits_its_schema() {
+    let world = world();
+    let mut host = Host::open(&world, &SERVER, "2025-11-25");
+    let tools = host.ask("tools/list", &json!({}))["result"]["tools"].take();
+    for tool in tools.as_array().unwrap() {
+        let name = tool["name"].as_str().unwrap();
+        // More terms than words: a score above one fits as well.
+        let result = host.call(name, &question("bridge bridge bridge bridge bridge deployment of the market", 100));
+        let result: Value = serde_json::from_str(&result).unwrap();
+        assert_ne!(result["isError"], true, "{result}");
+        let (schema, content) = (&tool["outputSchema"], &result["structuredContent"]);
+        let compiled = rialto_hub::schema::Schema::compile(schema.to_string().as_bytes()).unwrap();
+        compiled.check(content).unwrap_or_else(|misfit| panic!("{name}: {misfit}"));
+        assert!(compiled.check(&json!({})).is_err(), "{name}");
+        assert_described(schema, content);
+    }
+}
