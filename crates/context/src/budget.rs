@@ -4,16 +4,21 @@ use std::collections::BinaryHeap;
 
 /// Takes from `ranked` in descending order what fits into `left`, and lowers it by what was taken.
 ///
-/// What no longer fits now will never fit again, so it is dropped as a whole instead of being put in order.
+/// What no longer fits now will never fit again, so it is dropped as a whole instead of being put in order; not after each
+/// misfit, which could be many, but ever more seldom.
 pub(crate) fn spend<T: Ord>(ranked: Vec<T>, left: &mut u64, cost: impl Fn(&T) -> u64) -> Vec<T> {
     let mut taken = Vec::new();
     let mut ranked = BinaryHeap::from(ranked);
+    let mut misfits = 0_usize;
     while let Some(best) = ranked.pop() {
         let price = cost(&best);
         if price <= *left {
             *left -= price;
             taken.push(best);
-        } else {
+            continue;
+        }
+        misfits += 1;
+        if misfits.is_power_of_two() {
             let mut rest = ranked.into_vec();
             rest.retain(|other| cost(other) <= *left);
             ranked = BinaryHeap::from(rest);

@@ -6,7 +6,7 @@ use crate::error::{Error, Kind};
 use crate::index::store::Store;
 use crate::inspect;
 use crate::reply::{Inspection, Listing, Resolution};
-use crate::resident::{Checking, Interrupt, Resident};
+use crate::resident::{Checking, Interrupt, Question, Resident};
 use crate::search::Findings;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -17,6 +17,9 @@ const MOST: usize = 16;
 
 /// How often a call begins anew because the cache was replaced while it was read.
 const ATTEMPTS: usize = 4;
+
+/// The most text that a library answers with. Whoever needs more has the cache's folder.
+const MAX_ANSWER: u64 = 64 << 20;
 
 /// How often those who wait for a cache to be made ready look whether it is.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
@@ -79,7 +82,8 @@ impl Library {
     /// `context.resolve`. A negative budget is an error, and told before anything else is looked at.
     pub fn resolve(&self, name: &str, query: &str, budget: i64, interrupt: &Interrupt) -> Result<Resolution, Error> {
         let budget = u64::try_from(budget).map_err(|_| Kind::InvalidBudget)?;
-        self.with(name, interrupt, |resident, cache| resident.resolve(cache, query, budget, interrupt))
+        let question = Question { query, budget, most: MAX_ANSWER };
+        self.with(name, interrupt, |resident, cache| resident.resolve(cache, question, interrupt))
     }
 
     /// `context.search`.
@@ -161,5 +165,5 @@ pub fn resolve_folder(path: &Path, query: &str, budget: i64, store: Option<&Path
     let interrupt = Interrupt::default();
     let store = store.map(Store::new);
     let resident = Resident::load(&folder, store.as_ref(), Checking::Used, &interrupt)?;
-    resident.resolve(&folder, query, budget, &interrupt)
+    resident.resolve(&folder, Question { query, budget, most: u64::MAX }, &interrupt)
 }

@@ -45,6 +45,14 @@ pub enum Checking {
     All,
 }
 
+/// What is asked of a cache.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Question<'a> {
+    pub(crate) query: &'a str,
+    pub(crate) budget: u64,
+    pub(crate) most: u64,
+}
+
 /// A cache that is ready to be asked.
 #[derive(Debug)]
 pub(crate) struct Resident {
@@ -114,16 +122,21 @@ impl Resident {
             && self.seal.as_ref().is_none_or(|seal| look_over(seal).is_some())
     }
 
-    /// `context.resolve`.
+    /// `context.resolve`, with at most about `most` bytes of text.
     pub(crate) fn resolve(
         &self,
         cache: &Folder,
-        query: &str,
-        budget: u64,
+        Question { query, budget, most }: Question<'_>,
         interrupt: &Interrupt,
     ) -> Result<Resolution, Error> {
         let terms: Arc<[String]> = words::terms(query).into();
         let chosen = select(&self.index, &terms, budget);
+        // The terms stand in each document's reason: a long query and many documents make more than anybody can take.
+        let reason: u64 = terms.iter().map(|term| term.len() as u64 + 3).sum();
+        let size = chosen.iter().map(|choice| choice.tokens.saturating_mul(4).saturating_add(reason));
+        if size.fold(0, u64::saturating_add) > most {
+            return Err(Error::because(Kind::Internal, "the answer would be too large"));
+        }
         let documents = cache::documents(cache, &self.table)?;
         let mut selected = Vec::with_capacity(chosen.len());
         for choice in &chosen {

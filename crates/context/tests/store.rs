@@ -113,3 +113,16 @@ fn more_caches_than_are_kept_ready() {
         }
     }
 }
+
+/// The terms of a query are repeated with each document: a long query must not become a hundred times as long an answer.
+#[test]
+fn answers_have_a_limit() {
+    let place = Place::new();
+    for number in 0..100 {
+        place.write(&format!("sources/{number}.md"), "");
+    }
+    place.build("c").unwrap();
+    let query = "word ".repeat(200_000);
+    assert_eq!(place.resolve("c", &query, 0), Err("internal_error"));
+    assert!(place.resolve("c", &query[..50_000], 0).is_ok());
+}
