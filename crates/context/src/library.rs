@@ -16,7 +16,7 @@ use std::time::Duration;
 const MOST: usize = 16;
 
 /// How often a call begins anew because the cache was replaced while it was read.
-const ATTEMPTS: usize = 4;
+const ATTEMPTS: usize = 8;
 
 /// The most text that a library answers with. Whoever needs more has the cache's folder.
 const MAX_ANSWER: u64 = 64 << 20;
@@ -92,26 +92,17 @@ impl Library {
         self.with(name, interrupt, |resident, cache| resident.search(cache, query, budget, interrupt))
     }
 
-    /// Does something with a cache that is ready, and once more if the cache was replaced meanwhile.
-    pub(crate) fn with<T>(
+    /// Does something with a cache that is ready.
+    fn with<T>(
         &self,
         name: &str,
         interrupt: &Interrupt,
         work: impl Fn(&Resident, &Folder) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let mut attempt = 1;
-        loop {
-            let folder = cache::open_beneath(&self.root, name)?;
-            let result = self.ready(name, &folder, interrupt).and_then(|resident| work(&resident, &folder));
-            let was_replaced = || {
-                let now = cache::open_beneath(&self.root, name).and_then(|now| identity(&now));
-                now.is_ok_and(|now| identity(&folder).is_ok_and(|then| then != now))
-            };
-            match result {
-                Err(error) if error.kind == Kind::CacheInvalid && attempt < ATTEMPTS && was_replaced() => attempt += 1,
-                result => return result,
-            }
-        }
+        again_if_replaced(
+            || cache::open_beneath(&self.root, name),
+            |folder| self.ready(name, folder, interrupt).and_then(|resident| work(&resident, folder)),
+        )
     }
 
     fn ready(&self, name: &str, folder: &Folder, interrupt: &Interrupt) -> Result<Arc<Resident>, Error> {
@@ -153,17 +144,33 @@ impl Library {
     }
 }
 
-fn identity(folder: &Folder) -> Result<(u64, u64), Error> {
-    let stamp = folder.own_stamp().map_err(|trouble| cache::damaged(&trouble, "the cache"))?;
-    Ok(stamp.identity())
+/// Does something with a cache, and once more if it was replaced meanwhile: its files are then gone, or those of another.
+fn again_if_replaced<T>(
+    open: impl Fn() -> Result<Folder, Error>,
+    work: impl Fn(&Folder) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let identity = |folder: &Folder| folder.own_stamp().map(|stamp| stamp.identity()).ok();
+    for _ in 1..ATTEMPTS {
+        let folder = open()?;
+        match work(&folder) {
+            Err(error) if error.kind == Kind::CacheInvalid && identity(&open()?) != identity(&folder) => {}
+            result => return result,
+        }
+    }
+    work(&open()?)
 }
 
 /// `context.resolve` for a cache that its owner named by its path.
 pub fn resolve_folder(path: &Path, query: &str, budget: i64, store: Option<&Path>) -> Result<Resolution, Error> {
     let budget = u64::try_from(budget).map_err(|_| Kind::InvalidBudget)?;
-    let folder = cache::open(path)?;
+    let question = Question { query, budget, most: u64::MAX };
     let interrupt = Interrupt::default();
     let store = store.map(Store::new);
-    let resident = Resident::load(&folder, store.as_ref(), Checking::Used, &interrupt)?;
-    resident.resolve(&folder, Question { query, budget, most: u64::MAX }, &interrupt)
+    again_if_replaced(
+        || cache::open(path),
+        |folder| {
+            let resident = Resident::load(folder, store.as_ref(), Checking::Used, &interrupt)?;
+            resident.resolve(folder, question, &interrupt)
+        },
+    )
 }

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use rialto_context::build::{Existing, Flush, IgnoreFiles, Plan, build};
+use rialto_context::library::resolve_folder;
 use rialto_context::verify::verify;
 use rustix::process::{Signal, getpid, kill_process};
 use support::{Place, snapshot};
@@ -130,6 +131,12 @@ fn builds_at_the_same_time_do_not_disturb_each_other() {
             for _ in 0..200 {
                 let answer = support::resolve(&library, "c", "text", 10_000).unwrap();
                 assert!(answer.contains("\"documents_selected\":50"), "{answer}");
+            }
+        });
+        scope.spawn(|| {
+            for _ in 0..50 {
+                let fresh = resolve_folder(&place.path("root/c"), "text", 10_000, None).unwrap();
+                assert_eq!(fresh.documents.len(), 50);
             }
         });
     });
