@@ -24,7 +24,7 @@ use tokio::sync::Semaphore;
 pub use tools::Names;
 
 /// How many calls work at the same time; the others wait for their turn.
-const AT_ONCE: usize = 8;
+const AT_ONCE: usize = 4;
 
 /// How long a call may take where nothing else is said.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
