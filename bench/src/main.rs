@@ -1,9 +1,10 @@
 //! Measures Rialto's stdio server and gateway against servers and gateways written with the official SDKs, and its Nostr
-//! provider against ContextVM's.
+//! provider against ContextVM's; and context caches alone.
 //!
 //! One driver for all subjects: it starts the subject as a child process, talks JSON-RPC over its pipes and reads the
 //! subject's own CPU time and memory from `/proc`. See `README.md` for how to run it and how to read the result.
 
+mod context;
 mod drive;
 mod measure;
 mod nostr;
@@ -20,6 +21,7 @@ const USAGE: &str = "\
 usage: rialto-bench [--quick] [--json] [--rounds N] [--only TEXT]
        rialto-bench soak [--calls N]
        rialto-bench nostr [--help]
+       rialto-bench context [--help]
 
   --quick      two short rounds, to see that everything works
   --json       the figures as JSON instead of Markdown
@@ -58,6 +60,9 @@ fn options() -> Result<Options, Failure> {
 fn run() -> Result<(), Failure> {
     if env::args().nth(1).is_some_and(|word| word == "nostr") {
         return nostr::run(env::args().skip(2));
+    }
+    if env::args().nth(1).is_some_and(|word| word == "context") {
+        return context::run(env::args().skip(2));
     }
     let options = options()?;
     let rialto = subject::build_rialto()?;

@@ -1,7 +1,7 @@
 //! Announcements never go back: the newest that was ever seen of each service counts, also after a restart, however many
 //! relays still serve an older one. Otherwise a relay could bring back a tool or a promise that its provider has withdrawn.
 
-use nostr::prelude::{Event, EventId, Timestamp};
+use nostr::prelude::{Event, EventId, PublicKey, Timestamp};
 use rialto_store::{Changed, Document, Error};
 use rialto_wire::service::{self, Service, Wire};
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,9 @@ const MAX_MARKS: usize = 10_000;
 struct Mark {
     created_at: u64,
     id: String,
+    /// It says that sealed requests are taken.
+    #[serde(default)]
+    sealed: bool,
 }
 
 impl Mark {
@@ -72,17 +75,25 @@ impl Announcements {
         if event.created_at.as_secs() > now.as_secs().saturating_add(MAX_FUTURE) {
             return None;
         }
-        let mark = Mark { created_at: event.created_at.as_secs(), id: event.id.to_hex() };
+        let mark = Mark { created_at: event.created_at.as_secs(), id: event.id.to_hex(), sealed: service.sealed };
         let key = key(&service);
         let mut state = self.state();
         match state.marks.get(&key) {
             Some(known) if *known == mark => return Some(service),
-            Some(known) if !mark.is_newer_than(known) => return None,
+            Some(known) if known.id != mark.id && !mark.is_newer_than(known) => return None,
             _ => {}
         }
         state.marks.insert(key, mark);
         state.is_unsaved = true;
         Some(service)
+    }
+
+    /// Whether a provider has said over this wire, as far as it was heard last, that it takes sealed requests.
+    pub fn were_sealed(&self, provider: &PublicKey, wire: Wire) -> bool {
+        let start = start(provider, wire);
+        let state = self.state();
+        let mut marks = state.marks.range(start.clone()..).take_while(|(key, _)| key.starts_with(&start));
+        marks.any(|(_, mark)| mark.sealed)
     }
 
     /// Whether this is still the newest announcement of its service.
@@ -114,10 +125,15 @@ impl Announcements {
 
 fn key(service: &Service) -> String {
     // The name is as long as its author wants; the key need not be.
-    let (provider, id) = (service.provider.to_hex(), service.id.chars().take(200).collect::<String>());
-    match service.wire {
-        Wire::Dvmcp => format!("{provider}:{id}"),
-        wire => format!("{}:{provider}:{id}", wire.name()),
+    let id: String = service.id.chars().take(200).collect();
+    format!("{}{id}", start(&service.provider, service.wire))
+}
+
+/// How the keys of one provider's services begin.
+fn start(provider: &PublicKey, wire: Wire) -> String {
+    match wire {
+        Wire::Dvmcp => format!("{}:", provider.to_hex()),
+        wire => format!("{}:{}:", wire.name(), provider.to_hex()),
     }
 }
 
@@ -137,6 +153,7 @@ mod tests {
     use nostr::prelude::{Event, Keys, Timestamp};
     use rialto_relay::sign::sign;
     use rialto_wire::dvmcp::announcement::Offer;
+    use rialto_wire::service::Wire;
 
     fn announce(keys: &Keys, id: &str, name: &str, at: u64) -> Event {
         let offer =
@@ -160,6 +177,33 @@ mod tests {
         assert!(again.take(&new, now).is_some());
         assert!(again.take(&announce(&keys, "b", "other", 1), now).is_some(), "services have marks of their own");
         assert!(again.take(&announce(&Keys::generate(), "a", "other", 1), now).is_some());
+    }
+
+    #[test]
+    fn what_was_sealed_is_remembered_until_the_provider_says_otherwise() {
+        let directory = tempfile::tempdir().unwrap();
+        let (keys, now) = (Keys::generate(), Timestamp::from(2000));
+        let seen = Announcements::in_directory(directory.path()).unwrap();
+        assert!(!seen.were_sealed(&keys.public_key(), Wire::Dvmcp));
+        assert!(seen.take(&announce(&keys, "a", "sealed", 1000), now).unwrap().sealed);
+        seen.save().unwrap();
+        // Another process; the file may also be of a time when this was not noted.
+        let file = directory.path().join("announcements.json");
+        for (from, to) in [("\"sealed\":true", "\"sealed\":true"), (",\"sealed\":true", "")] {
+            let text = std::fs::read_to_string(&file).unwrap();
+            assert!(text.contains(from), "{text}");
+            std::fs::write(&file, text.replace(from, to)).unwrap();
+            let seen = Announcements::in_directory(directory.path()).unwrap();
+            assert_eq!(seen.were_sealed(&keys.public_key(), Wire::Dvmcp), !to.is_empty());
+            assert!(seen.take(&announce(&keys, "a", "sealed", 1000), now).is_some(), "the newest may come again");
+            assert!(seen.were_sealed(&keys.public_key(), Wire::Dvmcp));
+            assert!(!seen.were_sealed(&keys.public_key(), Wire::Manifest), "that is another wire");
+            assert!(!seen.were_sealed(&Keys::generate().public_key(), Wire::Dvmcp), "that is another provider");
+            let mut open = announce(&keys, "a", "open", 1500);
+            open.tags.retain(|tag| tag.kind() != "encryption");
+            assert!(seen.take(&open, now).is_some());
+            assert!(!seen.were_sealed(&keys.public_key(), Wire::Dvmcp));
+        }
     }
 
     #[test]

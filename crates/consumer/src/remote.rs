@@ -58,6 +58,9 @@ pub struct Remote {
 #[derive(Debug, Default)]
 struct Known {
     services: Vec<Service>,
+    /// Wires over which it has said before that it reads what is sealed. If no relay brings that any more, this is no reason
+    /// to speak less privately.
+    sealed_before: Vec<Wire>,
     /// The tools of the manifests, once somebody wants to know.
     directory: Arc<OnceCell<Arc<Directory>>>,
 }
@@ -73,10 +76,17 @@ impl Known {
     /// The most private way that both sides can go. Of a provider that has said nothing it is assumed that it can read what
     /// is sealed: a relay that hides an announcement must not be able to make us speak in public.
     fn way(&self, terms: Terms) -> Way {
+        let is_wanted = |wire: Wire| terms.wire.is_none_or(|wanted| wanted == wire);
+        // A manifest without tools leads nowhere if there is another way.
+        let is_empty = self.of(Wire::Manifest).iter().all(|manifest| manifest.tools.is_empty());
+        let leads = |wire: Wire| wire == Wire::Dvmcp || !is_empty || self.of(Wire::Dvmcp).is_empty();
         let reads = |wire: Wire| {
-            let is_wanted = terms.wire.is_none_or(|wanted| wanted == wire);
-            self.of(wire).first().filter(|_| is_wanted).map(|service| service.sealed)
+            let service = self.of(wire).first().copied().filter(|_| is_wanted(wire) && leads(wire));
+            service.map(|service| service.sealed)
         };
+        let is_missing =
+            |wire: &Wire| is_wanted(*wire) && self.sealed_before.contains(wire) && self.of(*wire).is_empty();
+        let missing = Wire::ALL.into_iter().find(is_missing).map(|wire| Way { wire, sealed: true });
         match (terms.plain, reads(Wire::Dvmcp), reads(Wire::Manifest)) {
             (true, None, Some(_)) => Way::MESSAGE,
             (true, _, _) => {
@@ -88,8 +98,8 @@ impl Known {
             }
             (false, Some(true), _) => Way::SEALED,
             (false, _, Some(true)) => Way::SEALED_MESSAGE,
-            (false, _, Some(false)) => Way::MESSAGE,
-            (false, Some(false), None) => Way::PUBLIC,
+            (false, _, Some(false)) => missing.unwrap_or(Way::MESSAGE),
+            (false, Some(false), None) => missing.unwrap_or(Way::PUBLIC),
             (false, None, None) if terms.wire == Some(Wire::Manifest) => Way::SEALED_MESSAGE,
             (false, None, None) => Way::SEALED,
         }
@@ -109,13 +119,10 @@ impl Remote {
         for relay in &target.relays {
             customer.add_relay(relay);
         }
-        Self {
-            customer: customer.clone(),
-            provider: target.provider,
-            id: target.id.clone(),
-            terms,
-            known: Arc::default(),
-        }
+        let (provider, announcements) = (target.provider, customer.announcements());
+        let sealed_before = Wire::ALL.into_iter().filter(|wire| announcements.were_sealed(&provider, *wire)).collect();
+        let known = Arc::new(Mutex::new(Known { sealed_before, ..Known::default() }));
+        Self { customer: customer.clone(), provider, id: target.id.clone(), terms, known }
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -131,7 +138,7 @@ impl Remote {
             if let Some(service) = self.customer.announcements().take(&event, self.customer.0.clock.now()) {
                 self.take(service);
                 // The next description may tell of a way that is more private.
-                let is_enough = self.terms.plain || self.way().sealed;
+                let is_enough = self.terms.plain || self.known().services.iter().any(|service| service.sealed);
                 patience = if is_enough { OTHERS } else { ANNOUNCEMENT_PATIENCE };
             }
         }
@@ -266,15 +273,78 @@ pub fn link(key: PublicKey, relays: impl IntoIterator<Item = RelayUrl>) -> Strin
 
 #[cfg(test)]
 mod tests {
-    use super::{Remote, Terms};
+    use super::{Known, Remote, Terms};
     use crate::announcements::Announcements;
     use crate::customer::Customer;
     use crate::error::Error;
     use crate::ongoing::PATIENCE;
     use crate::reference::Target;
-    use nostr::prelude::{EventId, Keys, Timestamp};
+    use nostr::prelude::{EventId, Keys, PublicKey, Timestamp};
     use rialto_wire::request::Command;
-    use rialto_wire::service::{Service, Wire};
+    use rialto_wire::service::{Service, Way, Wire};
+
+    fn service(provider: PublicKey, wire: Wire, sealed: bool) -> Service {
+        Service {
+            wire,
+            provider,
+            id: String::new(),
+            name: String::new(),
+            about: String::new(),
+            tools: vec![r#"{"name":"t"}"#.into()],
+            sealed,
+            flaws: Vec::new(),
+            announced: Timestamp::from(1),
+            event: EventId::from_byte_array([0; 32]),
+        }
+    }
+
+    #[test]
+    fn the_most_private_way_that_both_can_go() {
+        let provider = Keys::generate().public_key();
+        let (dvmcp, manifest) =
+            (|sealed| service(provider, Wire::Dvmcp, sealed), |sealed| service(provider, Wire::Manifest, sealed));
+        let empty = Service { tools: Vec::new(), ..manifest(true) };
+        let over = |wire: Wire, plain: bool| Terms { wire: Some(wire), plain };
+        for (services, terms, expected) in [
+            (vec![], Terms::PRIVATE, Way::SEALED),
+            (vec![], Terms::PLAIN, Way::PUBLIC),
+            (vec![], over(Wire::Manifest, false), Way::SEALED_MESSAGE),
+            (vec![dvmcp(true), manifest(true)], Terms::PRIVATE, Way::SEALED),
+            (vec![dvmcp(false), manifest(true)], Terms::PRIVATE, Way::SEALED_MESSAGE),
+            (vec![dvmcp(false), manifest(false)], Terms::PRIVATE, Way::MESSAGE),
+            (vec![dvmcp(false)], Terms::PRIVATE, Way::PUBLIC),
+            (vec![manifest(false)], Terms::PRIVATE, Way::MESSAGE),
+            (vec![dvmcp(true), manifest(true)], over(Wire::Manifest, false), Way::SEALED_MESSAGE),
+            (vec![dvmcp(true), manifest(true)], over(Wire::Manifest, true), Way::MESSAGE),
+            (vec![dvmcp(true), manifest(true)], Terms::PLAIN, Way::PUBLIC),
+            (vec![manifest(true)], Terms::PLAIN, Way::MESSAGE),
+            (vec![dvmcp(false), empty.clone()], Terms::PRIVATE, Way::PUBLIC),
+            (vec![empty], Terms::PRIVATE, Way::SEALED_MESSAGE),
+        ] {
+            let known = Known { services, ..Known::default() };
+            assert_eq!(known.way(terms), expected, "{terms:?} {:?}", known.services);
+        }
+    }
+
+    #[test]
+    fn what_was_sealed_before_is_not_spoken_in_public_because_a_relay_is_away() {
+        let provider = Keys::generate().public_key();
+        let (plain, dvmcp) = (Terms::PLAIN, Terms { wire: Some(Wire::Dvmcp), plain: false });
+        let open = service(provider, Wire::Dvmcp, false);
+        let by_message = service(provider, Wire::Manifest, false);
+        for (before, services, terms, expected) in [
+            (&[][..], vec![open.clone()], Terms::PRIVATE, Way::PUBLIC),
+            (&[Wire::Manifest], vec![open.clone()], Terms::PRIVATE, Way::SEALED_MESSAGE),
+            (&[Wire::Manifest], vec![open.clone()], dvmcp, Way::PUBLIC),
+            (&[Wire::Manifest], vec![open.clone()], plain, Way::PUBLIC),
+            (&[Wire::Dvmcp], vec![by_message.clone()], Terms::PRIVATE, Way::SEALED),
+            (&[Wire::Dvmcp], vec![by_message.clone(), open], Terms::PRIVATE, Way::MESSAGE),
+            (&[Wire::Dvmcp], vec![service(provider, Wire::Manifest, true)], Terms::PRIVATE, Way::SEALED_MESSAGE),
+        ] {
+            let known = Known { services, sealed_before: before.to_vec(), ..Known::default() };
+            assert_eq!(known.way(terms), expected, "{known:?} {terms:?}");
+        }
+    }
 
     #[tokio::test]
     async fn by_message_nothing_is_asked_for_but_tools() {
@@ -282,18 +352,7 @@ mod tests {
         let customer = Customer::start(Keys::generate(), &[], Announcements::in_memory());
         let target = Target { provider, id: None, relays: Vec::new() };
         let remote = Remote::unseen(&customer, &target, Terms::PRIVATE);
-        assert!(remote.take(Service {
-            wire: Wire::Manifest,
-            provider,
-            id: String::new(),
-            name: String::new(),
-            about: String::new(),
-            tools: Vec::new(),
-            sealed: false,
-            flaws: Vec::new(),
-            announced: Timestamp::from(1),
-            event: EventId::from_byte_array([0; 32]),
-        }));
+        assert!(remote.take(service(provider, Wire::Manifest, false)));
         // It would be no request, and an answer without an `e` to a call that is open could be taken for its answer.
         for begun in [
             remote.read("file:///etc/hosts", PATIENCE),

@@ -170,7 +170,8 @@ pub(crate) fn failure(error: &Error) -> Failure {
         }
         Error::NoManifest => Failure::new(Exit::Unreachable, "the service has no manifest")
             .code("no_manifest")
-            .hint("without --wire the most private way that it offers is taken"),
+            .cause("no relay has it now; if there was one, no less private way is taken instead")
+            .hint("--relay wss://… asks another relay; --wire dvmcp calls it another way"),
         Error::TooLarge { .. } => Failure::usage(error.to_string())
             .code("too_large")
             .hint("a sealed request holds less than an open one; --plain has more room, but everybody can read it"),

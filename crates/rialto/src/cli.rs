@@ -7,8 +7,8 @@ use std::ffi::OsString;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::commands::{
-    call, completions, config, connect, demo, doctor, find, gateway, guard, man, mcp, paths, pins, relay, serve, show,
-    use_services,
+    call, completions, config, connect, context, demo, doctor, find, gateway, guard, man, mcp, paths, pins, relay,
+    serve, show, use_services,
 };
 use crate::environment;
 use crate::exit::Exit;
@@ -63,6 +63,7 @@ pub(crate) enum Command {
     Use(use_services::Arguments),
     Pins(pins::Arguments),
     Gateway(gateway::Arguments),
+    Context(context::Arguments),
     Mcp(mcp::Arguments),
     Relay(relay::Arguments),
     Connect(connect::Arguments),
@@ -94,11 +95,14 @@ fn long_help() -> String {
 pub(crate) struct Early {
     pub(crate) format: Format,
     pub(crate) color: Color,
+    /// The commands below `context` have exit codes of their own.
+    pub(crate) is_context: bool,
 }
 
 impl Early {
     pub(crate) fn scan(arguments: &[OsString]) -> Self {
-        let mut early = Self { format: Format::Text, color: Color::Auto };
+        let mut early = Self { format: Format::Text, color: Color::Auto, is_context: false };
+        let mut command = None;
         let mut words = arguments.iter().skip(1).map(|word| word.to_string_lossy()).take_while(|word| word != "--");
         while let Some(word) = words.next() {
             let color = match word.split_once('=') {
@@ -112,7 +116,11 @@ impl Early {
             if word == "--json" {
                 early.format = Format::Json;
             }
+            if !word.starts_with('-') {
+                command.get_or_insert(word);
+            }
         }
+        early.is_context = command.is_some_and(|command| command == "context");
         early
     }
 }
@@ -146,14 +154,15 @@ mod tests {
     fn early_flags_are_found_before_the_separator_only() {
         let scan = |line: &str| Early::scan(&line.split(' ').map(Into::into).collect::<Vec<_>>());
         let cases = [
-            ("rialto --json x", Format::Json, Color::Auto),
+            ("rialto --json x context", Format::Json, Color::Auto),
             ("rialto x --color=never", Format::Text, Color::Never),
             ("rialto x --color always --json", Format::Json, Color::Always),
             ("rialto gateway -- x --json --color=never", Format::Text, Color::Auto),
             ("rialto --color", Format::Text, Color::Auto),
         ];
         for (line, format, color) in cases {
-            assert_eq!(scan(line), Early { format, color }, "{line}");
+            assert_eq!(scan(line), Early { format, color, is_context: false }, "{line}");
         }
+        assert!(scan("rialto --color never -v context build").is_context);
     }
 }

@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use crate::suggest::nearest;
 
 pub(crate) const CONFIG: &str = "RIALTO_CONFIG";
+pub(crate) const CONTEXT_CACHE_ROOT: &str = "CONTEXT_CACHE_ROOT";
+pub(crate) const CONTEXT_TOOL_TIMEOUT_SECS: &str = "CONTEXT_TOOL_TIMEOUT_SECS";
 pub(crate) const ERA: &str = "RIALTO_ERA";
 pub(crate) const LOG: &str = "RIALTO_LOG";
 pub(crate) const MAX_TIMEOUT_SECS: &str = "RIALTO_MAX_TIMEOUT_SECS";
@@ -30,8 +32,10 @@ const REGISTRY: [(&str, &str); 8] = [
 ];
 
 /// Variables of the machine that we follow as well.
-const FOLLOWED: [(&str, &str); 3] = [
+const FOLLOWED: [(&str, &str); 5] = [
     ("CODEX_HOME", "where Codex keeps its file, for `rialto connect codex`"),
+    (CONTEXT_CACHE_ROOT, "the folder with caches where no --root is given"),
+    (CONTEXT_TOOL_TIMEOUT_SECS, "seconds that one call of `rialto mcp context` may take"),
     ("NO_COLOR", "any value switches colour off, unless --color always is given"),
     ("XDG_*_HOME", "CONFIG, DATA, STATE and CACHE: where files live, see `rialto paths`"),
 ];

@@ -13,6 +13,8 @@ pub(crate) enum Exit {
     ToolSaidNo,
     Payment,
     Timeout,
+    /// A number of the commands below `context`, which have a list of their own.
+    Context(u8),
 }
 
 impl Exit {
@@ -39,6 +41,7 @@ impl Exit {
             Exit::ToolSaidNo => 5,
             Exit::Payment => 6,
             Exit::Timeout => 7,
+            Exit::Context(number) => number,
         }
     }
 
@@ -53,6 +56,7 @@ impl Exit {
             Exit::ToolSaidNo => "tool_said_no",
             Exit::Payment => "payment",
             Exit::Timeout => "timeout",
+            Exit::Context(_) => "context",
         }
     }
 
@@ -67,6 +71,7 @@ impl Exit {
             Exit::ToolSaidNo => "the tool itself answered with an error",
             Exit::Payment => "payment needed or declined",
             Exit::Timeout => "took too long",
+            Exit::Context(_) => "see `rialto context --help`",
         }
     }
 
@@ -74,7 +79,7 @@ impl Exit {
     pub(crate) fn help_section() -> String {
         let lines: Vec<String> =
             Self::ALL.iter().map(|exit| format!("  {}  {}", exit.number(), exit.meaning())).collect();
-        format!("Exit codes:\n{}", lines.join("\n"))
+        format!("Exit codes:\n{}\n\n  `rialto context` has its own list: rialto context --help", lines.join("\n"))
     }
 }
 

@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     let early = Early::scan(&arguments);
     let exit = match Cli::read(&arguments, early.color) {
         Ok(cli) => run(cli),
-        Err(error) => refuse(&error, early.format),
+        Err(error) => refuse(&error, &early),
     };
     exit.into()
 }
@@ -86,13 +86,14 @@ fn talk_for(shared: &Shared, environment: &Environment) -> Talk {
 }
 
 /// Help and version are data; anything else that clap stops for is wrong usage.
-fn refuse(error: &clap::Error, format: Format) -> Exit {
+fn refuse(error: &clap::Error, early: &Early) -> Exit {
     if !error.use_stderr() {
         // A reader that went away is no error.
         let _ = error.print();
         return Exit::Ok;
     }
-    match format {
+    let exit = if early.is_context { Exit::Context(1) } else { Exit::Usage };
+    match early.format {
         Format::Text => {
             let _ = error.print();
         }
@@ -101,8 +102,9 @@ fn refuse(error: &clap::Error, format: Format) -> Exit {
             let message = text.lines().next().unwrap_or_default();
             let message = message.strip_prefix("error: ").unwrap_or(message);
             let tip = text.lines().find_map(|line| line.trim_start().strip_prefix("tip: "));
-            report(&Failure::usage(message).hint(tip.unwrap_or("rialto --help")), format, Paint::Never);
+            let failure = Failure::new(exit, message).code(Exit::Usage.code());
+            report(&failure.hint(tip.unwrap_or("rialto --help")), early.format, Paint::Never);
         }
     }
-    Exit::Usage
+    exit
 }

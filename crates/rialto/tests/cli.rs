@@ -25,10 +25,17 @@ use std::path::Path;
 use support::{Run, World, repository};
 
 /// Every command that a user sees, with its parents.
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 31] = [
     "gateway",
     "mcp",
     "mcp example",
+    "mcp context",
+    "context",
+    "context build",
+    "context resolve",
+    "context inspect",
+    "context verify",
+    "context list",
     "serve",
     "find",
     "show",

@@ -1,17 +1,24 @@
 //! `rialto mcp`: the built-in MCP servers, over standard input and output.
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+use rialto_context::server::{DEFAULT_TIMEOUT, Names, Offer, Options, Server as ContextServer};
+use rialto_context::{Checking, Library};
 use rialto_mcp::serve::serve;
+use rialto_mcp::server::Service;
 use rialto_mcp::stdio;
 
-use crate::commands::wait_for;
+use crate::commands::{context, wait_for};
+use crate::environment::{CONTEXT_TOOL_TIMEOUT_SECS, Environment};
 use crate::example::Example;
 use crate::failure::{Failure, Outcome};
 
 const EXAMPLES: &str = "\
 Examples:
+  rialto mcp context --root caches
   rialto mcp example
   rialto gateway --stdio -- rialto mcp example";
 
@@ -36,18 +43,87 @@ enum Server {
     /// A small server to try things with
     #[command(after_help = EXAMPLE_EXAMPLES)]
     Example,
+    Context(Context),
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
-    match arguments.server {
-        Server::Example => example(),
+const CONTEXT_EXAMPLES: &str = "\
+Examples:
+  rialto mcp context --root caches
+  rialto mcp context --root caches --tool-names underscore
+  rialto serve -- rialto mcp context --root caches
+
+In an MCP host:
+  {\"mcpServers\": {\"context\": {\"command\": \"rialto\", \"args\": [\"mcp\", \"context\", \"--root\", \"/path/to/caches\"]}}}";
+
+/// The caches in a folder: documents for a question, the same each time
+#[derive(Debug, Args)]
+#[command(after_help = CONTEXT_EXAMPLES)]
+struct Context {
+    /// The folder that the caches are in; CONTEXT_CACHE_ROOT if it is not given
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+
+    /// How the tools are called in lists; both spellings are understood
+    #[arg(long, value_enum, default_value_t = ToolNames::Dotted)]
+    tool_names: ToolNames,
+
+    /// What is offered
+    #[arg(long, value_enum, default_value_t = Profile::Full)]
+    profile: Profile,
+
+    /// Read and check every document in each call
+    #[arg(long)]
+    strict: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ToolNames {
+    /// context.resolve
+    Dotted,
+    /// context_resolve, for hosts that refuse dots
+    Underscore,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Profile {
+    /// Every tool, structured content, and documents as resources
+    Full,
+    /// Exactly the three tools of version 0
+    V0,
+}
+
+pub(crate) fn run(arguments: &Arguments, environment: &Environment) -> Outcome {
+    match &arguments.server {
+        Server::Example => speak(Example),
+        Server::Context(arguments) => speak(arguments.server(environment)?),
     }
 }
 
-/// Serves the example tools until standard input ends.
-fn example() -> Outcome {
+impl Context {
+    fn server(&self, environment: &Environment) -> Result<ContextServer, Failure> {
+        let root = context::root(self.root.as_ref(), environment)?;
+        let store = context::store(environment);
+        let checking = if self.strict { Checking::All } else { Checking::Used };
+        let timeout = match environment.raw(CONTEXT_TOOL_TIMEOUT_SECS) {
+            None => DEFAULT_TIMEOUT,
+            Some(text) => {
+                text.to_str().and_then(|text| text.parse().ok()).map(Duration::from_secs).ok_or_else(|| {
+                    Failure::config(format!(
+                        "environment variable `{CONTEXT_TOOL_TIMEOUT_SECS}` must be a number of seconds"
+                    ))
+                })?
+            }
+        };
+        let names = if self.tool_names == ToolNames::Underscore { Names::Underscore } else { Names::Dotted };
+        let offer = if self.profile == Profile::V0 { Offer::V0 } else { Offer::Full };
+        Ok(ContextServer::new(Library::new(&root, store.as_deref(), checking), Options { names, offer, timeout }))
+    }
+}
+
+/// Serves until standard input ends.
+fn speak(service: impl Service) -> Outcome {
     wait_for(async {
-        serve(Arc::new(Example), stdio::streams())
+        serve(Arc::new(service), stdio::streams())
             .await
             .map_err(|error| Failure::unexpected("the connection to the MCP host failed").because(&error))
     })

@@ -4,6 +4,7 @@ pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod connect;
+pub(crate) mod context;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod find;
@@ -38,7 +39,8 @@ pub(crate) fn run(command: Option<Command>, environment: &Environment, talk: &Ta
         Some(Command::Use(arguments)) => use_services::run(&arguments, environment, talk),
         Some(Command::Pins(arguments)) => pins::run(&arguments, environment, talk),
         Some(Command::Gateway(arguments)) => gateway::run(arguments, environment, talk),
-        Some(Command::Mcp(arguments)) => mcp::run(&arguments),
+        Some(Command::Context(arguments)) => context::run(&arguments, environment, talk),
+        Some(Command::Mcp(arguments)) => mcp::run(&arguments, environment),
         Some(Command::Relay(arguments)) => relay::run(arguments, talk),
         Some(Command::Connect(arguments)) => connect::run(&arguments, environment, talk),
         Some(Command::Doctor(arguments)) => doctor::run(&arguments, environment, talk),
