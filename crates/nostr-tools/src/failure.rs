@@ -101,3 +101,9 @@ impl Failure {
         Answer::Result(result.to_string().into_bytes())
     }
 }
+
+impl From<rialto_store::Error> for Failure {
+    fn from(error: rialto_store::Error) -> Self {
+        Failure::internal(error.to_string())
+    }
+}

@@ -20,6 +20,7 @@ mod tool;
 
 pub use self::failure::{Failure, Fault};
 pub use self::guard::Guard;
+pub use self::keyring::{Activate, Fate, Identity, Keyring, Material, Passphrase, Place};
 pub use self::server::Server;
 pub use self::session::{Options, Session};
 pub use self::tool::{About, Effect, Entry, Status};

@@ -1,6 +1,5 @@
 //! The MCP server.
 
-use crate::failure::Failure;
 use crate::session::Session;
 use crate::tool::{Entry, Turn};
 use rialto_mcp::call::Call;
@@ -90,11 +89,5 @@ impl Service for Server {
             "tools/call" => self.call_tool(call).await,
             method => Answer::Error(Error::not_offered(method)),
         }
-    }
-}
-
-impl From<rialto_store::Error> for Failure {
-    fn from(error: rialto_store::Error) -> Self {
-        Failure::internal(error.to_string())
     }
 }

@@ -2,11 +2,11 @@
 
 use crate::failure::Failure;
 use crate::guard::Guard;
-use crate::keyring::Keyring;
+use crate::keyring::{Keyring, Passphrase};
 use crate::network::Network;
 use nostr::prelude::RelayUrl;
 use rialto_relay::clock::{Clock, SystemClock};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What a session begins with.
@@ -17,6 +17,20 @@ pub struct Options {
     /// Relays to use beside those that the user has chosen.
     pub relays: Vec<RelayUrl>,
     pub guard: Guard,
+    /// What seals new secrets, and opens sealed ones.
+    pub passphrase: Passphrase,
+}
+
+impl Options {
+    /// No relays, no limits, no passphrase.
+    pub fn new(directory: &Path) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            relays: Vec::new(),
+            guard: Guard::default(),
+            passphrase: Passphrase::none(),
+        }
+    }
 }
 
 /// One user's tools at work.
@@ -31,13 +45,18 @@ pub struct Session {
 impl Session {
     /// Reads what is kept. Nothing is connected to before it is needed.
     pub fn open(options: Options) -> Result<Self, Failure> {
-        let Options { directory, relays, guard } = options;
+        let Options { directory, relays, guard, passphrase } = options;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         Ok(Self {
-            keyring: Keyring::open(&directory)?,
+            keyring: Keyring::open(&directory, passphrase)?,
             network: Network::new(&directory, relays, clock.clone())?,
             guard,
             clock,
         })
+    }
+
+    /// Seconds since 1970, as keys and settings count them.
+    pub(crate) fn seconds(&self) -> i64 {
+        i64::try_from(self.clock.now().as_secs()).unwrap_or(i64::MAX)
     }
 }
