@@ -69,6 +69,11 @@ impl Failure {
         Self::new(Fault::Params, "not_found", message)
     }
 
+    /// Too much in too short a time.
+    pub fn limited(message: impl Into<String>) -> Self {
+        Self::new(Fault::Internal, "rate_limited", message)
+    }
+
     /// It took too long.
     pub fn timeout(message: impl Into<String>) -> Self {
         Self::new(Fault::Internal, "timeout", message)

@@ -112,10 +112,6 @@ impl Keyring {
         Ok(Self { directory: directory.to_owned(), document, passphrase, ready: Mutex::default() })
     }
 
-    pub(crate) fn directory(&self) -> &Path {
-        &self.directory
-    }
-
     pub fn passphrase(&self) -> &Passphrase {
         &self.passphrase
     }

@@ -6,11 +6,14 @@
 //! is allowed.
 
 mod argument;
+mod confirm;
 mod failure;
 mod guard;
 mod keyring;
+pub mod log;
 mod network;
 mod publish;
+mod record;
 mod result;
 mod server;
 mod session;

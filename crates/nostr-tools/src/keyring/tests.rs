@@ -66,7 +66,7 @@ async fn a_sealed_secret_opens_with_its_passphrase_only() {
     let identity = ring.add("me", &Material::Secret(keys.clone()), 1, Activate::Yes).unwrap();
     assert_eq!(identity.secret, Place::Sealed);
     let name = format!("{}.ncryptsec", keys.public_key().to_hex());
-    assert_eq!(names(home.path()), [name.clone()]);
+    assert_eq!(names(home.path()), [name.as_str()]);
     let text = std::fs::read_to_string(home.path().join("secrets").join(name)).unwrap();
     assert!(text.starts_with("ncryptsec1"));
     let again = Keyring::open(home.path(), passphrase).unwrap();
