@@ -98,6 +98,19 @@ struct Book {
     identities: Vec<Identity>,
 }
 
+impl Book {
+    /// That there is no such key, and which ones there are.
+    fn unknown(&self, label: &str) -> Failure {
+        let labels: Vec<String> = self.identities.iter().map(|identity| format!("`{}`", identity.label)).collect();
+        let rest = if labels.is_empty() {
+            "there are none yet".to_owned()
+        } else {
+            format!("known are {}", labels.join(", "))
+        };
+        Failure::invalid(format!("there is no key `{label}`; {rest}")).at("/label")
+    }
+}
+
 /// All identities of one user.
 #[derive(Debug)]
 pub struct Keyring {
@@ -145,8 +158,9 @@ impl Keyring {
     /// The identity of this label.
     pub fn find(&self, label: &str) -> Result<Identity, Failure> {
         let label = label.trim();
-        let found = self.book()?.identities.into_iter().find(|identity| identity.label == label);
-        found.ok_or_else(|| unknown(label))
+        let book = self.book()?;
+        let found = book.identities.iter().find(|identity| identity.label == label).cloned();
+        found.ok_or_else(|| book.unknown(label))
     }
 
     /// Adds an identity. A key that was only watched so far gets its secret if it is added again by the same label.
@@ -198,7 +212,7 @@ impl Keyring {
         let label = label.trim();
         self.change(|book| {
             let found = book.identities.iter().find(|identity| identity.label == label).cloned();
-            let found = found.ok_or_else(|| unknown(label))?;
+            let found = found.ok_or_else(|| book.unknown(label))?;
             book.active = Some(found.label.clone());
             Ok(found)
         })
@@ -213,8 +227,8 @@ impl Keyring {
             if from != to && book.identities.iter().any(|known| known.label == to) {
                 return Err(Failure::invalid(format!("there is a key `{to}` already")).at("/to"));
             }
-            let found = book.identities.iter_mut().find(|identity| identity.label == from);
-            let found = found.ok_or_else(|| unknown(&from).at("/from"))?;
+            let unknown = book.unknown(&from).at("/from");
+            let found = book.identities.iter_mut().find(|identity| identity.label == from).ok_or(unknown)?;
             found.label.clone_from(&to);
             if book.active.as_ref() == Some(&from) {
                 book.active = Some(to.clone());
@@ -320,10 +334,6 @@ fn checked(label: &str, pointer: &str) -> Result<String, Failure> {
         return Err(Failure::invalid(format!("a label has 1 to {MAX_LABEL} characters")).at(pointer));
     }
     Ok(label.to_owned())
-}
-
-fn unknown(label: &str) -> Failure {
-    Failure::invalid(format!("there is no key `{label}`; nostr_keys_list shows those there are")).at("/label")
 }
 
 fn unwritten(error: impl std::fmt::Display) -> Failure {

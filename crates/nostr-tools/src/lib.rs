@@ -7,6 +7,7 @@
 
 mod argument;
 mod confirm;
+pub mod conformance;
 mod failure;
 mod guard;
 mod keyring;
@@ -14,6 +15,7 @@ pub mod log;
 mod network;
 mod publish;
 mod record;
+pub mod registry;
 mod result;
 mod server;
 mod session;

@@ -59,7 +59,7 @@ impl Bunker {
         let (user, signer) = (Keys::generate(), Keys::generate());
         let filter = Filter::new().kind(Kind::from(24133)).pubkey(signer.public_key());
         let watch = Watch { filter, spread: Duration::from_secs(60) };
-        let (pool, mut arrivals) = Pool::start(&[relay.clone()], vec![watch], pool::Options::default());
+        let (pool, mut arrivals) = Pool::start(std::slice::from_ref(relay), vec![watch], pool::Options::default());
         while !matches!(arrivals.recv().await.unwrap(), Arrival::Subscribed { .. }) {}
         let asked = Arc::new(Mutex::new(Vec::new()));
         let secret = "only once & never again".to_owned();
