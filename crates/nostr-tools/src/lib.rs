@@ -6,11 +6,16 @@
 //! is allowed.
 
 mod argument;
+mod confirm;
+pub mod conformance;
 mod failure;
 mod guard;
 mod keyring;
+pub mod log;
 mod network;
 mod publish;
+mod record;
+pub mod registry;
 mod result;
 mod server;
 mod session;
@@ -20,8 +25,10 @@ mod tool;
 
 pub use self::failure::{Failure, Fault};
 pub use self::guard::Guard;
+pub use self::keyring::{Activate, Fate, Identity, Keyring, Material, Passphrase, Place};
 pub use self::server::Server;
 pub use self::session::{Options, Session};
+pub use self::signer::{Invitation, Remote, join};
 pub use self::tool::{About, Effect, Entry, Status};
 
 mod tools {

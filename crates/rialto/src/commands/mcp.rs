@@ -10,8 +10,9 @@ use rialto_context::{Checking, Library};
 use rialto_mcp::serve::serve;
 use rialto_mcp::server::Service;
 use rialto_mcp::stdio;
+use rialto_nostr_tools::Session;
 
-use crate::commands::{context, wait_for};
+use crate::commands::{context, nostr, wait_for};
 use crate::environment::{CONTEXT_TOOL_TIMEOUT_SECS, Environment};
 use crate::example::Example;
 use crate::failure::{Failure, Outcome};
@@ -20,6 +21,7 @@ const EXAMPLES: &str = "\
 Examples:
   rialto mcp context --root caches
   rialto mcp example
+  rialto mcp nostr --read-only
   rialto gateway --stdio -- rialto mcp example";
 
 const EXAMPLE_EXAMPLES: &str = "\
@@ -29,6 +31,19 @@ Examples:
 
 In an MCP host:
   {\"mcpServers\": {\"example\": {\"command\": \"rialto\", \"args\": [\"mcp\", \"example\"]}}}";
+
+const NOSTR_EXAMPLES: &str = "\
+Examples:
+  rialto mcp nostr --relay wss://relay.example
+  rialto mcp nostr --read-only                     Nothing is changed, signed or published
+  rialto mcp nostr --confirm                       The user is asked before anything is
+  rialto mcp nostr --allow-kind 1 --allow-kind 7 --writes-per-minute 5
+  rialto mcp nostr --deny-tool 'keys_*' --deny-tool events_delete
+
+In an MCP host:
+  {\"mcpServers\": {\"nostr\": {\"command\": \"rialto\", \"args\": [\"mcp\", \"nostr\"]}}}
+
+Keys are made and given outside the host: rialto nostr keys";
 
 /// Run a built-in MCP server over standard input and output
 #[derive(Debug, Args)]
@@ -44,6 +59,9 @@ enum Server {
     #[command(after_help = EXAMPLE_EXAMPLES)]
     Example,
     Context(Context),
+    /// The canonical Nostr tools, with a signer that never shows the key
+    #[command(after_help = NOSTR_EXAMPLES)]
+    Nostr(Box<nostr::settings::Settings>),
 }
 
 const CONTEXT_EXAMPLES: &str = "\
@@ -96,6 +114,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment) -> Outcome {
     match &arguments.server {
         Server::Example => speak(Example),
         Server::Context(arguments) => speak(arguments.server(environment)?),
+        Server::Nostr(settings) => nostr(settings, environment),
     }
 }
 
@@ -118,6 +137,17 @@ impl Context {
         let offer = if self.profile == Profile::V0 { Offer::V0 } else { Offer::Full };
         Ok(ContextServer::new(Library::new(&root, store.as_deref(), checking), Options { names, offer, timeout }))
     }
+}
+
+/// Serves the Nostr tools until standard input ends.
+fn nostr(settings: &nostr::settings::Settings, environment: &Environment) -> Outcome {
+    let options = settings.options(environment)?;
+    wait_for(async {
+        let session = Session::open(options).map_err(|error| nostr::failure(&error))?;
+        serve(Arc::new(rialto_nostr_tools::Server::new(session)), stdio::streams())
+            .await
+            .map_err(|error| Failure::unexpected("the connection to the MCP host failed").because(&error))
+    })
 }
 
 /// Serves until standard input ends.
