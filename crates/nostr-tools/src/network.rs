@@ -1,9 +1,13 @@
 //! Relays: asking them, and telling them.
 
+mod route;
+
 use crate::failure::Failure;
 use crate::result::SendResult;
 use crate::signer::Signer;
-use nostr::prelude::{Event, Filter, PublicKey, RelayUrl};
+use crate::tool::Turn;
+use nostr::prelude::{Event, Filter, Keys, PublicKey, RelayUrl};
+use rialto_mcp::call::Call;
 use rialto_relay::clock::Clock;
 use rialto_relay::pool::{self, Pool};
 use rialto_relay::verdict::Verdict;
@@ -17,6 +21,26 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long relays have to take an event.
 const PUBLISH: Duration = Duration::from_secs(15);
+
+/// Who is told how far we are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Progress<'a>(Option<&'a Call>);
+
+impl<'a> Progress<'a> {
+    /// Nobody.
+    pub(crate) const NONE: Progress<'static> = Progress(None);
+
+    pub(crate) fn of(turn: &Turn<'a>) -> Self {
+        Self(Some(turn.call))
+    }
+
+    pub(crate) async fn tell(&self, done: usize, total: usize, words: &str) {
+        if let Some(call) = self.0 {
+            #[expect(clippy::cast_precision_loss, reason = "numbers of relays are small")]
+            call.progress(done as f64, Some(total as f64), Some(words)).await;
+        }
+    }
+}
 
 /// Connections to relays, made when they are needed, for each identity its own: a relay that wants to know who we are must not
 /// learn that several of them are one.
@@ -48,7 +72,8 @@ impl Network {
         pools.entry(key).or_insert_with(make).clone()
     }
 
-    /// Asks relays for events: these, or ours. Each event comes once, the newest first.
+    /// Asks relays for events: these, or those where such events are likely to be. Each event comes once, the newest
+    /// first. That no relay answered is an error; that none has anything is not.
     pub(crate) async fn fetch(
         &self,
         filters: &[Filter],
@@ -73,6 +98,17 @@ impl Network {
         event: &Event,
         relays: &[RelayUrl],
         who: Option<&Signer>,
+    ) -> Result<SendResult, Failure> {
+        self.publish_watched(event, relays, who, &Progress::NONE).await
+    }
+
+    /// The same, and somebody hears how far it is.
+    pub(crate) async fn publish_watched(
+        &self,
+        event: &Event,
+        relays: &[RelayUrl],
+        who: Option<&Signer>,
+        _progress: &Progress<'_>,
     ) -> Result<SendResult, Failure> {
         let pool = self.pool(who);
         let chosen: Vec<String> = relays.iter().map(|relay| relay.as_str_without_trailing_slash().to_owned()).collect();
@@ -102,6 +138,17 @@ impl Network {
             return Err(Failure::relays("no relay took the event").with("failed", failed).with("id", result.id));
         }
         Ok(result)
+    }
+
+    /// Publishes over connections that are used for nothing else.
+    pub(crate) async fn publish_apart(
+        &self,
+        event: &Event,
+        relays: &[RelayUrl],
+        keys: &Keys,
+        progress: &Progress<'_>,
+    ) -> Result<SendResult, Failure> {
+        self.publish_watched(event, relays, Some(&Signer::Local(keys.clone())), progress).await
     }
 }
 
