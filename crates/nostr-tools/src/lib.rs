@@ -11,11 +11,13 @@ mod guard;
 mod keyring;
 mod network;
 mod publish;
+mod replace;
 mod result;
 mod server;
 mod session;
 mod shape;
 mod signer;
+mod store;
 mod tool;
 
 pub use self::failure::{Failure, Fault};

@@ -6,6 +6,23 @@ use nostr::nips::nip19::ToBech32;
 use nostr::prelude::{Event, Tag};
 use std::collections::BTreeMap;
 
+/// What a stranger said, fit to be shown: one short line, without anything that terminals or models could take for more.
+pub(crate) fn quoted(text: &str) -> String {
+    const LONGEST: usize = 300;
+    let plain = text.chars().map(|c| if c.is_control() || is_invisible(c) { ' ' } else { c });
+    let mut short: String = plain.take(LONGEST + 1).collect();
+    if short.chars().count() > LONGEST {
+        short.pop();
+        short.push('…');
+    }
+    short.trim().to_owned()
+}
+
+/// Characters that turn the direction of writing, or hide.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
 record! {
     /// A stored key, without its secret.
     struct KeyEntry {
