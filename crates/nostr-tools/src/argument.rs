@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use nostr::nips::nip19::{FromBech32, Nip19};
-use nostr::prelude::{EventId, PublicKey, RelayUrl};
+use nostr::prelude::{EventId, PublicKey, RelayUrl, Tag};
 
 /// A public key: npub1…, nprofile1…, hex, each also with `nostr:` in front.
 pub(crate) fn public_key(text: &str, pointer: &str) -> Result<PublicKey, Failure> {
@@ -36,7 +36,14 @@ pub(crate) fn relays(texts: &[String], pointer: &str) -> Result<Vec<RelayUrl>, F
     texts.iter().enumerate().map(|(index, text)| relay(text, &format!("{pointer}/{index}"))).collect()
 }
 
-fn bare(text: &str) -> &str {
+/// Tags as they are written in events.
+pub(crate) fn tags(tags: &[Vec<String>], pointer: &str) -> Result<Vec<Tag>, Failure> {
+    let empty = |index: usize| Failure::invalid("a tag has a name").at(format!("{pointer}/{index}"));
+    tags.iter().enumerate().map(|(index, tag)| Tag::parse(tag).map_err(|_| empty(index))).collect()
+}
+
+/// What follows `nostr:`, if that is there.
+pub(crate) fn bare(text: &str) -> &str {
     let text = text.trim();
     match text.get(..6) {
         Some(scheme) if scheme.eq_ignore_ascii_case("nostr:") => &text[6..],

@@ -6,11 +6,14 @@
 //! is allowed.
 
 mod argument;
+mod confirm;
 mod failure;
 mod guard;
 mod keyring;
+pub mod log;
 mod network;
 mod publish;
+mod record;
 mod replace;
 mod result;
 mod server;
@@ -22,6 +25,7 @@ mod tool;
 
 pub use self::failure::{Failure, Fault};
 pub use self::guard::Guard;
+pub use self::keyring::{Activate, Fate, Identity, Keyring, Material, Passphrase, Place};
 pub use self::server::Server;
 pub use self::session::{Options, Session};
 pub use self::tool::{About, Effect, Entry, Status};
