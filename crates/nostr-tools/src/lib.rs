@@ -8,11 +8,13 @@
 mod argument;
 mod confirm;
 mod failure;
+mod follows;
 mod guard;
 mod keyring;
 pub mod log;
 mod name;
 mod network;
+mod profile;
 mod publish;
 mod read;
 mod record;

@@ -42,7 +42,7 @@ impl tool::Tool for Tool {
         nips: &[5],
         summary: "Tells whether a name like bob@example.com stands for this key. That the domain cannot be asked is an error.",
         effect: Effect::ReadsThere,
-        example: r#"{"identifier":"bob@example.com","pubkey":"npub1sn0wdenkukak0d9dfczzeacvhkrgz92ak56egt7vdgzn8pv2wfqqhrjdv9"}"#,
+        example: r#"{"identifier":"bob@example.com","pubkey":"npub10xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqpkge6d"}"#,
     };
 
     type Input = Input;
