@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "not every test file uses all of it")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should panic")]
 
+pub(crate) mod other;
+
 use nostr::prelude::RelayUrl;
 use rialto_mcp::serve::{Streams, serve};
 use rialto_nostr_tools::{Options, Server, Session};
