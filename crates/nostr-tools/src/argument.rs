@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use nostr::nips::nip19::{FromBech32, Nip19};
-use nostr::prelude::{EventId, PublicKey, RelayUrl};
+use nostr::prelude::{Event, EventId, PublicKey, RelayUrl};
 
 /// A public key: npub1…, nprofile1…, hex, each also with `nostr:` in front.
 pub(crate) fn public_key(text: &str, pointer: &str) -> Result<PublicKey, Failure> {
@@ -13,6 +13,11 @@ pub(crate) fn public_key(text: &str, pointer: &str) -> Result<PublicKey, Failure
         _ => PublicKey::from_hex(&bare.to_lowercase()).ok(),
     };
     key.ok_or_else(|| Failure::invalid("a public key is npub1…, nprofile1… or 64 hexadecimal digits").at(pointer))
+}
+
+/// Several of them.
+pub(crate) fn public_keys(texts: &[String], pointer: &str) -> Result<Vec<PublicKey>, Failure> {
+    texts.iter().enumerate().map(|(index, text)| public_key(text, &format!("{pointer}/{index}"))).collect()
 }
 
 /// An event id: note1…, nevent1…, hex.
@@ -26,6 +31,14 @@ pub(crate) fn event_id(text: &str, pointer: &str) -> Result<EventId, Failure> {
     id.ok_or_else(|| Failure::invalid("an event id is note1…, nevent1… or 64 hexadecimal digits").at(pointer))
 }
 
+/// A signed event, as JSON text.
+pub(crate) fn signed_event(text: &str, pointer: &str) -> Result<Event, Failure> {
+    let event: Event = serde_json::from_str(text)
+        .map_err(|error| Failure::invalid(format!("not a signed event in JSON: {error}")).at(pointer))?;
+    event.verify().map_err(|_| Failure::invalid("the id or the signature of the event is wrong").at(pointer))?;
+    Ok(event)
+}
+
 /// The address of a relay.
 pub(crate) fn relay(text: &str, pointer: &str) -> Result<RelayUrl, Failure> {
     RelayUrl::parse(text.trim()).map_err(|_| Failure::invalid("a relay is wss://… or ws://…").at(pointer))
@@ -36,7 +49,8 @@ pub(crate) fn relays(texts: &[String], pointer: &str) -> Result<Vec<RelayUrl>, F
     texts.iter().enumerate().map(|(index, text)| relay(text, &format!("{pointer}/{index}"))).collect()
 }
 
-fn bare(text: &str) -> &str {
+/// A text without spaces around it and without `nostr:` in front.
+pub(crate) fn bare(text: &str) -> &str {
     let text = text.trim();
     match text.get(..6) {
         Some(scheme) if scheme.eq_ignore_ascii_case("nostr:") => &text[6..],

@@ -1,20 +1,17 @@
 //! `nostr_events_post_text`: a note.
 
+use crate::compose::{self, Tags, publication, text};
 use crate::failure::Failure;
-use crate::publish::Wishes;
 use crate::result::SendResult;
-use crate::shape::record;
 use crate::tool::{self, About, Effect, Status, Turn};
 use nostr::prelude::Kind;
 
-record! {
+publication! {
     struct Input {
-        /// The text of the note
+        /// The text; nostr:npub1… and nostr:nevent1… in it mention and quote, #words are topics
         content: String,
-        /// Bits of proof of work (NIP-13)
-        pow: Option<u8>,
-        /// Publish to these relays instead of the usual ones
-        to_relays: Option<Vec<String>>,
+        /// Further tags, each a list of texts that begins with its name
+        tags: Option<Vec<Vec<String>>>,
     }
 }
 
@@ -36,7 +33,12 @@ impl tool::Tool for Tool {
     type Output = SendResult;
 
     async fn run(input: Input, turn: &Turn<'_>) -> Result<SendResult, Failure> {
-        let wishes = Wishes { pow: input.pow, to_relays: input.to_relays };
-        turn.publish(Kind::TextNote, Vec::new(), input.content, wishes).await
+        compose::filled(&input.content, "/content")?;
+        let mut tags = Tags::default();
+        tags.add_all(compose::given(input.tags.as_deref().unwrap_or_default(), "/tags")?);
+        text::mention(&mut tags, &input.content);
+        text::hashtags(&mut tags, &input.content);
+        let wishes = input.wishes();
+        turn.publish(Kind::TextNote, tags.into_vec(), input.content, wishes).await
     }
 }

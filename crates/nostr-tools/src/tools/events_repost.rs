@@ -1,0 +1,62 @@
+//! `nostr_events_repost`: somebody's event, for one's own followers.
+
+use crate::argument;
+use crate::compose::target::Target;
+use crate::compose::{has_address, publication};
+use crate::failure::Failure;
+use crate::result::SendResult;
+use crate::tool::{self, About, Effect, Status, Turn};
+use nostr::prelude::{Event, Kind, RelayUrl};
+
+publication! {
+    struct Input {
+        /// The signed event, as JSON text
+        event_json: String,
+        /// A relay that has it
+        relay_hint: Option<String>,
+    }
+}
+
+pub(crate) struct Tool;
+
+impl tool::Tool for Tool {
+    const ABOUT: About = About {
+        place: 73,
+        name: "nostr_events_repost",
+        title: "Repost an event",
+        status: Status::Stable,
+        nips: &[18],
+        summary: "Publishes a repost: kind 6 of a note, kind 16 of anything else. nostr_events_query gives events with their \
+                  signature.",
+        effect: Effect::Publishes,
+        example: r#"{"event_json":"{\"id\":\"…\",\"pubkey\":\"…\",\"created_at\":1700000000,\"kind\":1,\"tags\":[],\"content\":\"Hello\",\"sig\":\"…\"}","relay_hint":"wss://relay.example.com"}"#,
+    };
+
+    type Input = Input;
+    type Output = SendResult;
+
+    async fn run(input: Input, turn: &Turn<'_>) -> Result<SendResult, Failure> {
+        let event = argument::signed_event(&input.event_json, "/event_json")?;
+        let relay = input.relay_hint.as_deref().map(|text| argument::relay(text, "/relay_hint")).transpose()?;
+        let wishes = input.wishes();
+        let is_note = event.kind == Kind::TextNote;
+        // Whoever protects an event (NIP-70) does not want it passed on by others.
+        let content =
+            if event.is_protected() { Ok(String::new()) } else { serde_json::to_string(&event) };
+        let content = content.map_err(|error| Failure::internal(error.to_string()))?;
+        let target = target(event, relay);
+        let mut tags: Vec<_> = [target.event_tag("e"), target.author_tag("p")].into_iter().flatten().collect();
+        if !is_note {
+            tags.extend(target.address_tag("a"));
+            tags.extend(target.kind_tag("k"));
+        }
+        let kind = if is_note { Kind::Repost } else { Kind::GenericRepost };
+        turn.publish(kind, tags, content, wishes).await
+    }
+}
+
+fn target(event: Event, relay: Option<RelayUrl>) -> Target {
+    let address = event.coordinate().filter(|address| has_address(address.kind));
+    let (id, author, kind) = (Some(event.id), Some(event.pubkey), Some(event.kind));
+    Target { id, author, kind, address, relay, event: Some(event) }
+}
