@@ -1,5 +1,7 @@
 //! Finds the tools: every file in `src/tools` is one, so that adding a tool touches one file.
 
+#![allow(clippy::expect_used, reason = "a build that cannot go on should say so and stop")]
+
 use std::fmt::Write as _;
 use std::path::Path;
 use std::{env, fs};

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use nostr::nips::nip19::{FromBech32, Nip19};
-use nostr::prelude::{Event, EventId, PublicKey, RelayUrl};
+use nostr::prelude::{Event, EventId, PublicKey, RelayUrl, Tag};
 
 /// A public key: npub1…, nprofile1…, hex, each also with `nostr:` in front.
 pub(crate) fn public_key(text: &str, pointer: &str) -> Result<PublicKey, Failure> {
@@ -33,8 +33,9 @@ pub(crate) fn event_id(text: &str, pointer: &str) -> Result<EventId, Failure> {
 
 /// A signed event, as JSON text.
 pub(crate) fn signed_event(text: &str, pointer: &str) -> Result<Event, Failure> {
-    let event: Event = serde_json::from_str(text)
-        .map_err(|error| Failure::invalid(format!("not a signed event in JSON: {error}")).at(pointer))?;
+    // The parser's own words could quote what was meant to be a secret.
+    let words = "a signed event is a JSON object with id, pubkey, created_at, kind, tags, content and sig";
+    let event: Event = serde_json::from_str(text).map_err(|_| Failure::invalid(words).at(pointer))?;
     event.verify().map_err(|_| Failure::invalid("the id or the signature of the event is wrong").at(pointer))?;
     Ok(event)
 }
@@ -49,7 +50,13 @@ pub(crate) fn relays(texts: &[String], pointer: &str) -> Result<Vec<RelayUrl>, F
     texts.iter().enumerate().map(|(index, text)| relay(text, &format!("{pointer}/{index}"))).collect()
 }
 
-/// A text without spaces around it and without `nostr:` in front.
+/// Tags as they are written in events.
+pub(crate) fn tags(tags: &[Vec<String>], pointer: &str) -> Result<Vec<Tag>, Failure> {
+    let empty = |index: usize| Failure::invalid("a tag has a name").at(format!("{pointer}/{index}"));
+    tags.iter().enumerate().map(|(index, tag)| Tag::parse(tag).map_err(|_| empty(index))).collect()
+}
+
+/// What follows `nostr:`, if that is there.
 pub(crate) fn bare(text: &str) -> &str {
     let text = text.trim();
     match text.get(..6) {

@@ -92,15 +92,6 @@ pub(crate) fn topics(hashtags: &[String], pointer: &str) -> Result<Vec<Tag>, Fai
     hashtags.iter().enumerate().map(topic).collect()
 }
 
-/// Tags as the caller wrote them.
-pub(crate) fn given(tags: &[Vec<String>], pointer: &str) -> Result<Vec<Tag>, Failure> {
-    let parse = |(index, tag): (usize, &Vec<String>)| match tag.first() {
-        Some(name) if !name.trim().is_empty() => Ok(Tag::custom(name.as_str(), tag.iter().skip(1).map(String::as_str))),
-        _ => Err(Failure::invalid("a tag begins with its name").at(format!("{pointer}/{index}"))),
-    };
-    tags.iter().enumerate().map(parse).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::{Tags, has_address, tag, topics};

@@ -69,6 +69,11 @@ impl Failure {
         Self::new(Fault::Params, "not_found", message)
     }
 
+    /// Too much in too short a time.
+    pub fn limited(message: impl Into<String>) -> Self {
+        Self::new(Fault::Internal, "rate_limited", message)
+    }
+
     /// It took too long.
     pub fn timeout(message: impl Into<String>) -> Self {
         Self::new(Fault::Internal, "timeout", message)
@@ -99,5 +104,11 @@ impl Failure {
         let content = [json!({ "type": "text", "text": self.message })];
         let result = json!({ "content": content, "isError": true, "structuredContent": { "error": error } });
         Answer::Result(result.to_string().into_bytes())
+    }
+}
+
+impl From<rialto_store::Error> for Failure {
+    fn from(error: rialto_store::Error) -> Self {
+        Failure::internal(error.to_string())
     }
 }

@@ -1,4 +1,17 @@
 //! The identities: labels, public keys, and where their secrets are. Secrets themselves are never part of what is listed.
+//!
+//! `identities.json` names them; each secret is a file of its own in `secrets`, named after its public key. So a label can
+//! change without its secret being touched, and whatever happens in between two steps, the secret is where it was.
+
+mod files;
+mod material;
+mod passphrase;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::material::Material;
+pub use self::passphrase::Passphrase;
 
 use crate::failure::Failure;
 use crate::signer::Signer;
@@ -6,28 +19,71 @@ use nostr::nips::nip19::ToBech32;
 use nostr::prelude::{Keys, PublicKey};
 use rialto_store::{Changed, Document};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// No label is longer.
+const MAX_LABEL: usize = 100;
 
 /// One identity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Identity {
-    pub(crate) label: String,
-    pub(crate) public_key: PublicKey,
-    pub(crate) created_at: i64,
-    pub(crate) secret: Place,
+pub struct Identity {
+    pub label: String,
+    pub public_key: PublicKey,
+    pub created_at: i64,
+    pub secret: Place,
 }
 
 /// Where the secret of an identity is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Place {
+pub enum Place {
     /// Nowhere: it can only be watched.
     None,
     /// In a file of ours.
     File,
+    /// In a file of ours, sealed with a passphrase (NIP-49).
+    Sealed,
+    /// In a variable of the environment.
+    Variable(String),
+    /// In a file of somebody else.
+    Path(PathBuf),
+}
+
+impl Place {
+    /// In a few words.
+    pub fn words(&self) -> String {
+        match self {
+            Place::None => "watch-only".to_owned(),
+            Place::File => "file".to_owned(),
+            Place::Sealed => "sealed file".to_owned(),
+            Place::Variable(name) => format!("env:{name}"),
+            Place::Path(path) => format!("file:{}", path.display()),
+        }
+    }
+}
+
+/// What becomes of the secret of an identity that is removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It is moved to `secrets/removed`, where its owner can find it again.
+    SetAside,
+    /// It is deleted.
+    Erase,
+}
+
+/// Whether a new identity is acted as from now on. The first one always is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activate {
+    Yes,
+    No,
+}
+
+impl From<bool> for Activate {
+    fn from(yes: bool) -> Self {
+        if yes { Activate::Yes } else { Activate::No }
+    }
 }
 
 /// What is kept in `identities.json`.
@@ -41,90 +97,155 @@ struct Book {
 
 /// All identities of one user.
 #[derive(Debug)]
-pub(crate) struct Keyring {
+pub struct Keyring {
     directory: PathBuf,
     document: Document,
+    passphrase: Passphrase,
+    /// Signers that took time to make.
+    ready: Mutex<HashMap<PublicKey, Signer>>,
 }
 
 impl Keyring {
-    pub(crate) fn open(directory: &Path) -> Result<Self, Failure> {
-        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory.join("secrets"));
-        made.map_err(|error| Failure::internal(format!("cannot keep identities in {}: {error}", directory.display())))?;
+    pub fn open(directory: &Path, passphrase: Passphrase) -> Result<Self, Failure> {
+        files::make_directory(&directory.join("secrets"))?;
         let document = Document::new(directory.join("identities.json"));
-        Ok(Self { directory: directory.to_owned(), document })
+        Ok(Self { directory: directory.to_owned(), document, passphrase, ready: Mutex::default() })
+    }
+
+    pub fn passphrase(&self) -> &Passphrase {
+        &self.passphrase
     }
 
     fn book(&self) -> Result<Book, Failure> {
-        self.document.read().map_err(|error| Failure::internal(error.to_string()))
+        Ok(self.document.read()?)
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Book) -> Result<T, Failure>) -> Result<T, Failure> {
-        let changed = self.document.update(|book: &mut Book| {
+        self.document.update(|book: &mut Book| {
             let outcome = change(book);
             let changed = if outcome.is_ok() { Changed::Yes } else { Changed::No };
             (outcome, changed)
-        });
-        changed.map_err(|error| Failure::internal(error.to_string()))?
+        })?
     }
 
     /// Everybody, and who is active.
-    pub(crate) fn list(&self) -> Result<(Vec<Identity>, Option<String>), Failure> {
+    pub fn list(&self) -> Result<(Vec<Identity>, Option<String>), Failure> {
         let book = self.book()?;
         Ok((book.identities, book.active))
     }
 
-    pub(crate) fn active(&self) -> Result<Option<Identity>, Failure> {
+    pub fn active(&self) -> Result<Option<Identity>, Failure> {
         let book = self.book()?;
         Ok(book.identities.into_iter().find(|identity| Some(&identity.label) == book.active.as_ref()))
     }
 
-    /// Adds an identity whose secret, if there is one, is kept in a file.
-    pub(crate) fn add(
-        &self,
-        label: &str,
-        keys: Option<&Keys>,
-        public_key: PublicKey,
-        now: i64,
-        activate: bool,
-    ) -> Result<Identity, Failure> {
+    /// The identity of this label.
+    pub fn find(&self, label: &str) -> Result<Identity, Failure> {
         let label = label.trim();
-        if label.is_empty() || label.len() > 100 {
-            return Err(Failure::invalid("`label` must have 1 to 100 characters").at("/label"));
-        }
-        let place = if keys.is_some() { Place::File } else { Place::None };
-        let identity = Identity { label: label.to_owned(), public_key, created_at: now, secret: place };
+        let found = self.book()?.identities.into_iter().find(|identity| identity.label == label);
+        found.ok_or_else(|| unknown(label))
+    }
+
+    /// Adds an identity. A key that was only watched so far gets its secret if it is added again by the same label.
+    pub fn add(&self, label: &str, material: &Material, now: i64, activate: Activate) -> Result<Identity, Failure> {
+        let label = checked(label, "/label")?;
+        let public_key = material.public_key();
+        // Sealing takes its time, which must not pass while others wait for the document.
+        let (place, file) = match material {
+            Material::Watched(_) => (Place::None, None),
+            Material::Elsewhere { place, .. } => (place.clone(), None),
+            Material::Sealed { text, .. } => (Place::Sealed, Some(text.clone())),
+            Material::Secret(keys) => match self.passphrase.seal(keys)? {
+                Some(text) => (Place::Sealed, Some(text)),
+                None => (Place::File, Some(keys.secret_key().to_bech32().map_err(unwritten)?)),
+            },
+        };
+        let identity = Identity { label: label.clone(), public_key, created_at: now, secret: place };
         self.change(|book| {
-            if book.identities.iter().any(|known| known.label == label) {
-                return Err(Failure::invalid(format!("there is a key `{label}` already")).at("/label"));
+            let known = book.identities.iter().find(|known| known.label == label || known.public_key == public_key);
+            if let Some(known) = known {
+                let is_upgrade = known.label == label
+                    && known.public_key == public_key
+                    && known.secret == Place::None
+                    && identity.secret != Place::None;
+                if known.label == label && !is_upgrade {
+                    return Err(Failure::invalid(format!("there is a key `{label}` already")).at("/label"));
+                }
+                if !is_upgrade {
+                    let words = format!("this key is kept already, as `{}`", known.label);
+                    return Err(Failure::invalid(words).at("/label"));
+                }
             }
-            if let Some(keys) = keys {
-                self.write_secret(keys)?;
+            if let Some(text) = &file {
+                files::write(&self.secret_file(&identity), &format!("{text}\n"))?;
             }
+            book.identities.retain(|known| known.label != label);
             book.identities.push(identity.clone());
-            if activate || book.active.is_none() {
-                book.active = Some(label.to_owned());
+            if activate == Activate::Yes || book.active.is_none() {
+                book.active = Some(label.clone());
             }
             Ok(())
         })?;
         Ok(identity)
     }
 
-    fn secret_file(&self, public_key: &PublicKey) -> PathBuf {
-        self.directory.join("secrets").join(public_key.to_hex())
+    /// Acts as this identity from now on.
+    pub fn activate(&self, label: &str) -> Result<Identity, Failure> {
+        let label = label.trim();
+        self.change(|book| {
+            let found = book.identities.iter().find(|identity| identity.label == label).cloned();
+            let found = found.ok_or_else(|| unknown(label))?;
+            book.active = Some(found.label.clone());
+            Ok(found)
+        })
     }
 
-    fn write_secret(&self, keys: &Keys) -> Result<(), Failure> {
-        let path = self.secret_file(&keys.public_key());
-        let failed = |error: String| Failure::internal(format!("the key cannot be kept: {error}"));
-        let text = keys.secret_key().to_bech32().map_err(|error| failed(error.to_string()))?;
-        let draft = path.with_extension(format!("new-{}", std::process::id()));
-        let write = || {
-            let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&draft, &path)
-        };
-        write().map_err(|error| failed(error.to_string()))
+    /// Gives an identity another label: the one of label `from`, or the active one.
+    pub fn rename(&self, from: Option<&str>, to: &str) -> Result<Identity, Failure> {
+        let to = checked(to, "/to")?;
+        self.change(|book| {
+            let from = from.map(|from| from.trim().to_owned()).or_else(|| book.active.clone());
+            let from = from.ok_or_else(|| Failure::invalid("there is no active key; say which one with `from`"))?;
+            if from != to && book.identities.iter().any(|known| known.label == to) {
+                return Err(Failure::invalid(format!("there is a key `{to}` already")).at("/to"));
+            }
+            let found = book.identities.iter_mut().find(|identity| identity.label == from);
+            let found = found.ok_or_else(|| unknown(&from).at("/from"))?;
+            found.label.clone_from(&to);
+            if book.active.as_ref() == Some(&from) {
+                book.active = Some(to.clone());
+            }
+            Ok(found.clone())
+        })
+    }
+
+    /// Forgets an identity; `None` if there is none of this label.
+    pub fn remove(&self, label: &str, fate: Fate) -> Result<Option<Identity>, Failure> {
+        let label = label.trim();
+        let removed = self.change(|book| {
+            let place = book.identities.iter().position(|identity| identity.label == label);
+            let removed = place.map(|place| book.identities.remove(place));
+            if removed.is_some() && book.active.as_deref() == Some(label) {
+                book.active = None;
+            }
+            Ok(removed)
+        })?;
+        // What is no longer named can be put away; the other way round, a name could be left without its secret.
+        if let Some(removed) = &removed {
+            self.ready.lock().unwrap_or_else(PoisonError::into_inner).remove(&removed.public_key);
+            let file = self.secret_file(removed);
+            match (&removed.secret, fate) {
+                (Place::None | Place::Variable(_) | Place::Path(_), _) => {}
+                (_, Fate::SetAside) => files::set_aside(&file, &self.directory.join("secrets/removed"))?,
+                (_, Fate::Erase) => files::erase(&file)?,
+            }
+        }
+        Ok(removed)
+    }
+
+    fn secret_file(&self, identity: &Identity) -> PathBuf {
+        let ending = if identity.secret == Place::Sealed { ".ncryptsec" } else { "" };
+        self.directory.join("secrets").join(format!("{}{ending}", identity.public_key.to_hex()))
     }
 
     /// Who signs for the active identity.
@@ -138,17 +259,54 @@ impl Keyring {
     }
 
     pub(crate) async fn signer_of(&self, identity: &Identity) -> Result<Signer, Failure> {
-        match identity.secret {
-            Place::None => {
-                Err(Failure::no_signer(format!("`{}` can only be watched: its secret key is not here", identity.label)))
-            }
-            Place::File => {
-                let text = fs::read_to_string(self.secret_file(&identity.public_key));
-                let keys = text.ok().and_then(|text| Keys::parse(text.trim()).ok());
-                let keys = keys.filter(|keys| keys.public_key() == identity.public_key);
-                keys.map(Signer::Local)
-                    .ok_or_else(|| Failure::no_signer(format!("the secret key of `{}` cannot be read", identity.label)))
-            }
+        if let Some(signer) = self.ready.lock().unwrap_or_else(PoisonError::into_inner).get(&identity.public_key) {
+            return Ok(signer.clone());
         }
+        let label = &identity.label;
+        let text = match &identity.secret {
+            Place::None => {
+                return Err(Failure::no_signer(format!("`{label}` can only be watched: its secret key is not here")));
+            }
+            Place::File | Place::Sealed => files::read(&self.secret_file(identity))?,
+            place => material::read(place)?,
+        };
+        let is_sealed = passphrase::is_sealed(&text);
+        let passphrase = self.passphrase.clone();
+        // Opening a seal is slow on purpose.
+        let keys = tokio::task::spawn_blocking(move || passphrase.open(&text)).await;
+        let keys = keys.map_err(|error| Failure::internal(error.to_string()))??;
+        if keys.public_key() != identity.public_key {
+            return Err(Failure::no_signer(format!("the secret that is kept for `{label}` belongs to another key")));
+        }
+        let signer = Signer::Local(keys);
+        if is_sealed {
+            let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+            ready.insert(identity.public_key, signer.clone());
+        }
+        Ok(signer)
     }
+
+    /// The keys of an identity whose secret is here. Only for what the operator asks for, or has allowed.
+    pub async fn keys_of(&self, identity: &Identity) -> Result<Keys, Failure> {
+        let signer = self.signer_of(identity).await?;
+        let elsewhere = || Failure::no_signer(format!("the secret key of `{}` is with its signer", identity.label));
+        signer.local().cloned().ok_or_else(elsewhere)
+    }
+}
+
+/// A label that can be used.
+fn checked(label: &str, pointer: &str) -> Result<String, Failure> {
+    let label = label.trim();
+    if label.is_empty() || label.chars().count() > MAX_LABEL || label.chars().any(char::is_control) {
+        return Err(Failure::invalid(format!("a label has 1 to {MAX_LABEL} characters")).at(pointer));
+    }
+    Ok(label.to_owned())
+}
+
+fn unknown(label: &str) -> Failure {
+    Failure::invalid(format!("there is no key `{label}`; nostr_keys_list shows those there are")).at("/label")
+}
+
+fn unwritten(error: impl std::fmt::Display) -> Failure {
+    Failure::internal(format!("the key cannot be kept: {error}"))
 }

@@ -7,20 +7,26 @@
 
 mod argument;
 mod compose;
+mod confirm;
 mod failure;
 mod guard;
 mod keyring;
+pub mod log;
 mod network;
 mod publish;
+mod record;
+mod replace;
 mod result;
 mod server;
 mod session;
 mod shape;
 mod signer;
+mod store;
 mod tool;
 
 pub use self::failure::{Failure, Fault};
 pub use self::guard::Guard;
+pub use self::keyring::{Activate, Fate, Identity, Keyring, Material, Passphrase, Place};
 pub use self::server::Server;
 pub use self::session::{Options, Session};
 pub use self::tool::{About, Effect, Entry, Status};

@@ -4,7 +4,8 @@
 
 use crate::argument;
 use crate::failure::Failure;
-use crate::network::Progress;
+pub(crate) use crate::network::Route;
+use crate::network::{Author, Progress, Sent};
 use crate::result::SendResult;
 use crate::signer::Signer;
 use crate::tool::Turn;
@@ -19,18 +20,6 @@ pub(crate) struct Wishes {
     pub(crate) pow: Option<u8>,
     /// Nowhere else but there.
     pub(crate) to_relays: Option<Vec<String>>,
-}
-
-/// Where an event belongs, if the caller has no wish of its own.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) enum Route<'a> {
-    /// To the relays that we write to, and to those where whoever is mentioned (`p`) reads.
-    #[default]
-    Usual,
-    /// There as well: relays that a poll names, the one that an event was found on.
-    Also(&'a [RelayUrl]),
-    /// There only: a group lives on one relay.
-    Only(&'a [RelayUrl]),
 }
 
 impl Turn<'_> {
@@ -57,10 +46,13 @@ impl Turn<'_> {
         let signer = self.session.keyring.signer().await?;
         let draft = UnsignedEvent::new(signer.public_key(), self.session.clock.now(), kind, tags, content);
         // Found out first: nobody should work, or be asked to sign, for what cannot be published.
-        let relays = self.relays_for(&draft, &wishes, route).await?;
-        let draft = worked(draft, wishes.pow).await?;
-        let event = signer.sign(draft).await?;
-        self.deliver(&event, &relays, Some(&signer)).await
+        let relays = self.relays_for(&draft, &wishes, route, Author::Known).await?;
+        let event = signer.sign(worked(draft.clone(), wishes.pow).await?).await?;
+        let sent = self.deliver(&event, &relays, Some(&signer)).await?;
+        let Some(bits) = sent.work else { return sent.result(&event) };
+        // Every relay wants work, and nobody has the event yet.
+        let event = signer.sign(worked(draft, Some(bits.get())).await?).await?;
+        self.deliver(&event, &relays, Some(&signer)).await?.result(&event)
     }
 
     /// Publishes what somebody has signed already: us a moment ago, or anybody else. Needs no key.
@@ -71,10 +63,10 @@ impl Turn<'_> {
         route: Route<'_>,
     ) -> Result<SendResult, Failure> {
         let draft = UnsignedEvent::from(event.clone());
-        let relays = self.relays_for(&draft, &Wishes { pow: None, to_relays }, route).await?;
+        let relays = self.relays_for(&draft, &Wishes { pow: None, to_relays }, route, Author::Known).await?;
         // A relay that wants to know who brings the event is told, if it is our own; else that is nobody's business.
         let signer = self.session.keyring.signer().await.ok().filter(|signer| signer.public_key() == event.pubkey);
-        self.deliver(event, &relays, signer.as_ref()).await
+        self.deliver(event, &relays, signer.as_ref()).await?.result(event)
     }
 
     /// Signs with a key that is thrown away, and publishes over connections that carry nothing else: nothing links the
@@ -88,9 +80,10 @@ impl Turn<'_> {
     ) -> Result<SendResult, Failure> {
         let keys = Keys::generate();
         let draft = UnsignedEvent::new(keys.public_key(), self.session.clock.now(), kind, tags, content);
-        let relays = self.relays_for(&draft, &wishes, Route::Usual).await?;
+        let relays = self.relays_for(&draft, &wishes, Route::Usual, Author::Nobody).await?;
         let event = Signer::Local(keys.clone()).sign(worked(draft, wishes.pow).await?).await?;
-        self.session.network.publish_apart(&event, &relays, &keys, &Progress::of(self)).await
+        let sent = self.session.network.publish_apart(&event, &relays, &keys, &Progress::of(self)).await?;
+        sent.result(&event)
     }
 
     /// Where a draft goes, as far as the operator allows it.
@@ -99,16 +92,17 @@ impl Turn<'_> {
         draft: &UnsignedEvent,
         wishes: &Wishes,
         route: Route<'_>,
+        author: Author,
     ) -> Result<Vec<RelayUrl>, Failure> {
         let chosen = argument::relays(wishes.to_relays.as_deref().unwrap_or_default(), "/to_relays")?;
         let session = self.session;
-        let relays = if chosen.is_empty() { session.network.destinations(draft, route).await? } else { chosen };
+        let relays = if chosen.is_empty() { session.network.destinations(draft, route, author).await? } else { chosen };
         session.guard.admit_event(draft.kind, &relays)?;
         Ok(relays)
     }
 
-    async fn deliver(&self, event: &Event, relays: &[RelayUrl], who: Option<&Signer>) -> Result<SendResult, Failure> {
-        self.session.network.publish_watched(event, relays, who, &Progress::of(self)).await
+    async fn deliver(&self, event: &Event, relays: &[RelayUrl], who: Option<&Signer>) -> Result<Sent, Failure> {
+        self.session.network.send(event, relays, who, &Progress::of(self)).await
     }
 }
 

@@ -3,8 +3,31 @@
 use crate::keyring::Identity;
 use crate::shape::record;
 use nostr::nips::nip19::ToBech32;
-use nostr::prelude::{Event, Tag};
+use nostr::prelude::{Event, PublicKey, Tag};
 use std::collections::BTreeMap;
+
+/// What a stranger said, fit to be shown: one short line, without anything that terminals or models could take for more.
+pub(crate) fn quoted(text: &str) -> String {
+    const LONGEST: usize = 300;
+    let plain = text.chars().map(|c| if c.is_control() || is_invisible(c) { ' ' } else { c });
+    let mut short: String = plain.take(LONGEST + 1).collect();
+    if short.chars().count() > LONGEST {
+        short.pop();
+        short.push('…');
+    }
+    short.trim().to_owned()
+}
+
+/// Characters that turn the direction of writing, or hide.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// A public key as people write it.
+pub(crate) fn npub(key: &PublicKey) -> String {
+    // There is nothing in a key that could not be written.
+    key.to_bech32().unwrap_or_else(|_| key.to_hex())
+}
 
 record! {
     /// A stored key, without its secret.
@@ -20,7 +43,7 @@ record! {
 
 impl From<&Identity> for KeyEntry {
     fn from(identity: &Identity) -> Self {
-        let public_key = identity.public_key.to_bech32().unwrap_or_else(|_| identity.public_key.to_hex());
+        let public_key = npub(&identity.public_key);
         Self { label: identity.label.clone(), public_key, created_at: identity.created_at }
     }
 }

@@ -1,8 +1,12 @@
 //! The MCP server.
 
+use crate::confirm::{Consent, consent};
 use crate::failure::Failure;
-use crate::session::Session;
-use crate::tool::{Entry, Turn};
+use crate::guard::Limiter;
+use crate::log::Log;
+use crate::record::Record;
+use crate::session::{Session, without_secrets};
+use crate::tool::{Effect, Entry, Turn};
 use rialto_mcp::call::Call;
 use rialto_mcp::error::{Error, Kind};
 use rialto_mcp::json;
@@ -11,7 +15,7 @@ use rialto_mcp::reply::Answer;
 use rialto_mcp::server::{Description, Service};
 use rialto_mcp::version::Version;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 const INFO: &[u8] = concat!(
     "{\"name\":\"rialto-nostr\",\"title\":\"Rialto: Nostr tools\",\"version\":\"",
@@ -25,19 +29,29 @@ const CAPABILITIES: &str = r#"{"tools":{}}"#;
 /// The tools of one session, offered to MCP hosts.
 #[derive(Debug)]
 pub struct Server {
-    session: Session,
+    /// One takes the place of another when the folder changes.
+    session: RwLock<Arc<Session>>,
     tools: Vec<Entry>,
     /// The list as clients get it.
     list: Vec<u8>,
+    limiter: Limiter,
+    /// In the folder that the operator has chosen, wherever the session moves.
+    log: Log,
 }
 
 impl Server {
     pub fn new(session: Session) -> Self {
-        let mut tools = crate::tools();
-        tools.retain(|tool| session.guard.offers(&tool.about));
-        let definitions: Vec<Value> = tools.iter().map(Entry::definition).collect();
+        let tools = crate::tools();
+        let offered = tools.iter().filter(|tool| session.guard.offers(&tool.about));
+        let definitions: Vec<Value> = offered.map(Entry::definition).collect();
         let list = json!({ "tools": definitions }).to_string().into_bytes();
-        Self { session, tools, list }
+        let limiter = Limiter::new(session.guard.writes_per_minute);
+        let log = Log::new(session.directory());
+        Self { session: RwLock::new(Arc::new(session)), tools, list, limiter, log }
+    }
+
+    pub(crate) fn session(&self) -> Arc<Session> {
+        self.session.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     async fn call_tool(&self, call: &Call) -> Answer {
@@ -52,12 +66,75 @@ impl Server {
             None | Some(b"null") => Value::Object(serde_json::Map::new()),
             Some(text) => serde_json::from_slice(text).unwrap_or(Value::Null),
         };
-        let turn = Turn { session: &self.session, call };
-        match tool.run(arguments, &turn).await {
-            Ok(output) => Answer::Result(result(&output, call.version())),
-            Err(failure) => failure.answer(call.version()),
+        let session = self.session();
+        let turn = Turn { session: &session, call };
+        let outcome = self.perform(tool, arguments, &turn).await;
+        if let Some(next) = session.take_next() {
+            *self.session.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
+        }
+        match outcome {
+            Ok(Performed::Result(output)) => Answer::Result(result(&output, call.version())),
+            Ok(Performed::Question(question)) => Answer::Result(question),
+            Err(mut failure) => {
+                // Words from elsewhere may repeat what they complain about.
+                failure.message = without_secrets(&failure.message);
+                failure.answer(call.version())
+            }
         }
     }
+
+    /// Does what is asked if it is right, allowed, wanted and not too much, and writes that down.
+    async fn perform(&self, tool: &Entry, mut arguments: Value, turn: &Turn<'_>) -> Result<Performed, Failure> {
+        let is_writing = !tool.about.effect.is_reading();
+        let mut record = Record::new(&self.log, tool, turn);
+        let admitted = self.admit(tool, &mut arguments, turn).await;
+        match admitted {
+            Ok(Consent::Given) => {}
+            Ok(Consent::Asked(question)) => return Ok(Performed::Question(question)),
+            Err(failure) => return Err(record.refused(failure)),
+        }
+        if is_writing {
+            record.begin(&arguments)?;
+        }
+        let outcome = tool.run(arguments, turn).await;
+        record.end(&outcome);
+        outcome.map(Performed::Result)
+    }
+
+    async fn admit(&self, tool: &Entry, arguments: &mut Value, turn: &Turn<'_>) -> Result<Consent, Failure> {
+        let guard = &turn.session.guard;
+        let about = &tool.about;
+        if !guard.offers(about) {
+            let words = match guard.is_read_only && !about.effect.is_reading() {
+                true => "this server is read-only".to_owned(),
+                false => format!("the operator does not offer {}", about.name),
+            };
+            return Err(Failure::denied(words));
+        }
+        tool.check(arguments)?;
+        if about.effect.is_reading() {
+            return Ok(Consent::Given);
+        }
+        let text = arguments.to_string();
+        let lends_the_name = about.effect.is_publishing() || about.effect == Effect::Signs;
+        if lends_the_name && !guard.allows_secrets && without_secrets(&text) != text {
+            return Err(Failure::denied("there is a secret key (nsec1…) in the arguments; it must not be published"));
+        }
+        self.limiter.check()?;
+        if guard.asks_before_writing {
+            match consent(turn.call, about, arguments, turn.session).await? {
+                Consent::Given => {}
+                asked @ Consent::Asked(_) => return Ok(asked),
+            }
+        }
+        self.limiter.take()?;
+        Ok(Consent::Given)
+    }
+}
+
+enum Performed {
+    Result(Value),
+    Question(Vec<u8>),
 }
 
 /// A result: the JSON as text for everybody, and structured for those who know that.
@@ -90,11 +167,5 @@ impl Service for Server {
             "tools/call" => self.call_tool(call).await,
             method => Answer::Error(Error::not_offered(method)),
         }
-    }
-}
-
-impl From<rialto_store::Error> for Failure {
-    fn from(error: rialto_store::Error) -> Self {
-        Failure::internal(error.to_string())
     }
 }

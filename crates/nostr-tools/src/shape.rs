@@ -118,11 +118,27 @@ pub(crate) fn without_nulls(value: &mut Value, schema: &Value) {
     }
 }
 
-/// A struct with a description of each member, and its schema.
+/// For tools that take nothing.
+#[derive(Clone, serde::Deserialize)]
+pub(crate) struct Nothing {}
+
+impl Shape for Nothing {
+    fn schema() -> Value {
+        object(Vec::new())
+    }
+}
+
+/// A struct with a description of each member, and its schema. A `secret struct` can be read only.
 macro_rules! record {
+    ($(#[doc = $about:literal])* secret struct $name:ident { $($(#[doc = $doc:literal])+ $field:ident: $type:ty,)* }) => {
+        $crate::shape::record! { @as [serde::Deserialize] $(#[doc = $about])* struct $name { $($(#[doc = $doc])+ $field: $type,)* } }
+    };
     ($(#[doc = $about:literal])* struct $name:ident { $($(#[doc = $doc:literal])+ $field:ident: $type:ty,)* }) => {
+        $crate::shape::record! { @as [Clone, serde::Serialize, serde::Deserialize] $(#[doc = $about])* struct $name { $($(#[doc = $doc])+ $field: $type,)* } }
+    };
+    (@as [$($derive:path),+] $(#[doc = $about:literal])* struct $name:ident { $($(#[doc = $doc:literal])+ $field:ident: $type:ty,)* }) => {
         $(#[doc = $about])*
-        #[derive(Clone, serde::Serialize, serde::Deserialize)]
+        #[derive($($derive),+)]
         pub(crate) struct $name {
             $($(#[doc = $doc])+ pub(crate) $field: $type,)*
         }

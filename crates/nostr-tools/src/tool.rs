@@ -41,6 +41,8 @@ pub enum Effect {
     ChangesHere,
     /// The same, and what was there before is gone.
     ReplacesHere,
+    /// Lends the key's name to something, without publishing it.
+    Signs,
     /// Publishes something new.
     Publishes,
     /// Publishes something that takes the place of something else, or takes it away.
@@ -161,12 +163,19 @@ impl Entry {
         })
     }
 
-    /// Checks the arguments, then does what is asked.
-    pub(crate) async fn run(&self, mut arguments: Value, turn: &Turn<'_>) -> Result<Value, Failure> {
-        without_nulls(&mut arguments, &self.input);
-        if let Some(schema) = &self.checks {
-            schema.check(&arguments).map_err(|misfit| Failure::invalid(misfit.message).at(misfit.pointer))?;
+    /// Checks the arguments, and takes away what stands for nothing.
+    pub(crate) fn check(&self, arguments: &mut Value) -> Result<(), Failure> {
+        without_nulls(arguments, &self.input);
+        match &self.checks {
+            Some(schema) => {
+                schema.check(arguments).map_err(|misfit| Failure::invalid(misfit.message).at(misfit.pointer))
+            }
+            None => Ok(()),
         }
+    }
+
+    /// Does what is asked, with arguments that were checked.
+    pub(crate) async fn run(&self, arguments: Value, turn: &Turn<'_>) -> Result<Value, Failure> {
         (self.run)(arguments, turn).await
     }
 }

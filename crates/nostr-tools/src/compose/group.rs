@@ -96,6 +96,11 @@ impl Group {
         Ok(tags.into_vec())
     }
 
+    /// Where the group lives, as far as we know; never where the people in it read, who may not want that known.
+    pub(crate) fn places(&self, turn: &Turn<'_>) -> Result<Vec<RelayUrl>, Failure> {
+        if self.relays.is_empty() { turn.session.network.write_relays() } else { Ok(self.relays.clone()) }
+    }
+
     /// Publishes where the group lives.
     pub(crate) async fn send(
         &self,
@@ -105,8 +110,8 @@ impl Group {
         content: String,
         wishes: Wishes,
     ) -> Result<SendResult, Failure> {
-        let route = if self.relays.is_empty() { Route::Usual } else { Route::Only(&self.relays) };
-        turn.publish_along(Kind::from_u16(kind), tags, content, wishes, route).await
+        let places = self.places(turn)?;
+        turn.publish_along(Kind::from_u16(kind), tags, content, wishes, Route::Only(&places)).await
     }
 }
 

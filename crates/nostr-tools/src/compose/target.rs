@@ -4,11 +4,11 @@ use crate::argument;
 use crate::compose::address::{Name, Reference};
 use crate::compose::{hint, tag};
 use crate::failure::Failure;
-use crate::network::PATIENCE;
-use crate::publish::Wishes;
+use crate::network::{PATIENCE, Progress};
+use crate::publish::{Route, Wishes};
 use crate::tool::Turn;
 use nostr::nips::nip01::Coordinate;
-use nostr::prelude::{Event, EventId, Kind, PublicKey, RelayUrl, Tag};
+use nostr::prelude::{Event, EventId, Filter, Kind, PublicKey, RelayUrl, Tag};
 use std::fmt::Display;
 
 /// A value, and where in the arguments it stands.
@@ -46,7 +46,9 @@ impl Claim<'_> {
         let author = agreed("author", self.author.0, author, reference.author)?;
         let kind = agreed("kind", self.kind.0, self.kind.1.map(Kind::from_u16), reference.kind)?;
         let relay = self.relay.1.map(|text| argument::relay(text, self.relay.0)).transpose()?;
-        let mut places: Vec<RelayUrl> = relay.iter().chain(&reference.relays).cloned().collect();
+        let mut places: Vec<RelayUrl> = relay.into_iter().chain(reference.relays.iter().cloned()).collect();
+        places.extend(turn.home(author).await);
+        // Where it goes is no place where it can be found by others.
         let relay = places.first().cloned();
         places.extend(argument::relays(wishes.to_relays.as_deref().unwrap_or_default(), "/to_relays")?);
         let event = turn.look(&reference, &places).await;
@@ -116,16 +118,27 @@ impl Target {
 }
 
 impl Turn<'_> {
-    /// The newest event of this name, from where such events usually are, or else from these places.
+    /// A relay that somebody writes to, where others will find their events.
+    pub(crate) async fn home(&self, who: Option<PublicKey>) -> Option<RelayUrl> {
+        let lists = self.session.network.lists_of(&who.into_iter().collect(), &Progress::of(self)).await;
+        lists.into_values().next().and_then(|list| list.write.into_iter().next())
+    }
+
+    /// The newest event of this name, from where such events usually are, and from these places.
     pub(crate) async fn look(&self, reference: &Reference, places: &[RelayUrl]) -> Option<Event> {
-        let filters = [reference.filter()];
+        let route = Route::Also(places);
+        let found = self.session.network.fetch_along(&[reference.filter()], route, PATIENCE, &Progress::of(self)).await;
+        found.unwrap_or_default().into_iter().find(|event| reference.fits(event))
+    }
+
+    /// One of our relays that has an event.
+    pub(crate) async fn holder(&self, id: EventId) -> Result<Option<RelayUrl>, Failure> {
         let network = &self.session.network;
-        let usual = network.fetch(&filters, &[], PATIENCE).await.unwrap_or_default();
-        let found = usual.into_iter().find(|event| reference.fits(event));
-        if found.is_some() || places.is_empty() {
-            return found;
-        }
-        let there = network.fetch(&filters, places, PATIENCE).await.unwrap_or_default();
-        there.into_iter().find(|event| reference.fits(event))
+        let relays = network.read_relays()?;
+        let filters = [Filter::new().id(id)];
+        let asked = relays.iter().map(|relay| network.fetch(&filters, std::slice::from_ref(relay), PATIENCE));
+        let answers = futures_util::future::join_all(asked).await;
+        let has = |answer: &Result<Vec<Event>, Failure>| answer.as_ref().is_ok_and(|events| !events.is_empty());
+        Ok(relays.iter().zip(&answers).find(|(_, answer)| has(answer)).map(|(relay, _)| relay.clone()))
     }
 }

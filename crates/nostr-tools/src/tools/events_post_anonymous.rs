@@ -1,5 +1,6 @@
 //! `nostr_events_post_anonymous`: a note by nobody.
 
+use crate::argument;
 use crate::compose::{self, publication};
 use crate::failure::Failure;
 use crate::result::SendResult;
@@ -36,7 +37,7 @@ impl tool::Tool for Tool {
     async fn run(input: Input, turn: &Turn<'_>) -> Result<SendResult, Failure> {
         compose::filled(&input.content, "/content")?;
         // Only what the caller wrote: nothing here may show how the software that wrote it works.
-        let tags = compose::given(input.tags.as_deref().unwrap_or_default(), "/tags")?;
+        let tags = argument::tags(input.tags.as_deref().unwrap_or_default(), "/tags")?;
         let wishes = input.wishes();
         turn.publish_anonymously(Kind::TextNote, tags, input.content, wishes).await
     }

@@ -1,11 +1,13 @@
 //! `nostr_events_post_long_form`: an article.
 
+use crate::argument;
 use crate::compose::{self, Tags, publication, tag, text};
 use crate::failure::Failure;
-use crate::network::PATIENCE;
+use crate::network::{PATIENCE, Progress};
+use crate::publish::Route;
 use crate::result::SendResult;
 use crate::tool::{self, About, Effect, Status, Turn};
-use nostr::prelude::{Event, Filter, Kind, PublicKey, Tag};
+use nostr::prelude::{Event, Filter, Kind, PublicKey, RelayUrl};
 
 /// Longer identifiers are unwieldy in addresses.
 const MOST_LETTERS: usize = 64;
@@ -58,11 +60,8 @@ impl tool::Tool for Tool {
         };
         let mut tags = Tags::default();
         tags.add(tag("d", [&identifier]));
-        let text_tag = |name, value: &Option<String>| value.as_deref().map(|value: &str| tag(name, [value]));
         let texts = [("title", &input.title), ("image", &input.image), ("summary", &input.summary)];
-        tags.add_all(texts.into_iter().filter_map(|(name, value): (_, &Option<String>)| -> Option<Tag> {
-            text_tag(name, value)
-        }));
+        tags.add_all(texts.into_iter().filter_map(|(name, value)| Some(tag(name, [value.as_deref()?]))));
         tags.add(published_at);
         tags.add_all(topics);
         text::mention(&mut tags, &input.content);
@@ -75,14 +74,15 @@ impl Input {
     /// The identifier, and the version that will be replaced. Two articles of one title must not replace each other by
     /// accident, so an identifier that we made up has to be new.
     async fn identifier(&self, author: PublicKey, turn: &Turn<'_>) -> Result<(String, Option<Event>), Failure> {
+        let places = argument::relays(self.to_relays.as_deref().unwrap_or_default(), "/to_relays")?;
         if let Some(given) = &self.identifier {
             let given = compose::filled(given, "/identifier")?.to_owned();
-            let earlier = earlier(&given, author, turn).await?;
+            let earlier = earlier(&given, author, &places, turn).await?;
             return Ok((given, earlier));
         }
         let made = self.title.as_deref().map(slug).filter(|slug| !slug.is_empty());
         let Some(made) = made else { return Ok((random()?, None)) };
-        if earlier(&made, author, turn).await?.is_some() {
+        if earlier(&made, author, &places, turn).await?.is_some() {
             let words = format!("there is an article `{made}` already; give `{made}` as identifier to replace it");
             return Err(Failure::invalid(format!("{words}, or another to keep both")).at("/identifier"));
         }
@@ -90,15 +90,17 @@ impl Input {
     }
 }
 
-async fn earlier(identifier: &str, author: PublicKey, turn: &Turn<'_>) -> Result<Option<Event>, Failure> {
+/// The article of this name. If nobody answers, it is unknown what would be replaced, and nothing is.
+async fn earlier(
+    identifier: &str,
+    author: PublicKey,
+    places: &[RelayUrl],
+    turn: &Turn<'_>,
+) -> Result<Option<Event>, Failure> {
     let filter = Filter::new().kind(Kind::LongFormTextNote).author(author).identifier(identifier);
-    let found = turn.session.network.fetch(&[filter], &[], PATIENCE).await?;
-    let fits = |event: &Event| {
-        event.kind == Kind::LongFormTextNote
-            && event.pubkey == author
-            && event.tags.identifier().as_deref() == Some(identifier)
-    };
-    Ok(found.into_iter().find(fits))
+    let route = Route::Also(places);
+    let found = turn.session.network.fetch_along(&[filter], route, PATIENCE, &Progress::of(turn)).await?;
+    Ok(found.into_iter().next())
 }
 
 /// A title as a name: `On Relays!` becomes `on-relays`.

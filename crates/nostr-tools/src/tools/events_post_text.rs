@@ -1,5 +1,6 @@
 //! `nostr_events_post_text`: a note.
 
+use crate::argument;
 use crate::compose::{self, Tags, publication, text};
 use crate::failure::Failure;
 use crate::result::SendResult;
@@ -35,7 +36,7 @@ impl tool::Tool for Tool {
     async fn run(input: Input, turn: &Turn<'_>) -> Result<SendResult, Failure> {
         compose::filled(&input.content, "/content")?;
         let mut tags = Tags::default();
-        tags.add_all(compose::given(input.tags.as_deref().unwrap_or_default(), "/tags")?);
+        tags.add_all(argument::tags(input.tags.as_deref().unwrap_or_default(), "/tags")?);
         text::mention(&mut tags, &input.content);
         text::hashtags(&mut tags, &input.content);
         let wishes = input.wishes();

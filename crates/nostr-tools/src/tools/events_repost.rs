@@ -37,7 +37,10 @@ impl tool::Tool for Tool {
 
     async fn run(input: Input, turn: &Turn<'_>) -> Result<SendResult, Failure> {
         let event = argument::signed_event(&input.event_json, "/event_json")?;
-        let relay = input.relay_hint.as_deref().map(|text| argument::relay(text, "/relay_hint")).transpose()?;
+        let relay = match &input.relay_hint {
+            Some(text) => argument::relay(text, "/relay_hint")?,
+            None => place(&event, turn).await?,
+        };
         let wishes = input.wishes();
         let is_note = event.kind == Kind::TextNote;
         // Whoever protects an event (NIP-70) does not want it passed on by others.
@@ -55,8 +58,17 @@ impl tool::Tool for Tool {
     }
 }
 
-fn target(event: Event, relay: Option<RelayUrl>) -> Target {
+/// Where the event can be fetched, which a repost has to say.
+async fn place(event: &Event, turn: &Turn<'_>) -> Result<RelayUrl, Failure> {
+    let home = turn.home(Some(event.pubkey)).await;
+    let place = if home.is_some() { home } else { turn.holder(event.id).await? };
+    let words = "no relay that was asked has this event; say which one does, or publish it first with \
+                 nostr_events_publish_signed";
+    place.ok_or_else(|| Failure::not_found(words).at("/relay_hint"))
+}
+
+fn target(event: Event, relay: RelayUrl) -> Target {
     let address = event.coordinate().filter(|address| has_address(address.kind));
     let (id, author, kind) = (Some(event.id), Some(event.pubkey), Some(event.kind));
-    Target { id, author, kind, address, relay, event: Some(event) }
+    Target { id, author, kind, address, relay: Some(relay), event: Some(event) }
 }

@@ -7,7 +7,7 @@ use crate::argument;
 use crate::compose::group::{Group, METADATA, moderation};
 use crate::compose::{Tags, tag};
 use crate::failure::Failure;
-use crate::network::PATIENCE;
+use crate::network::{PATIENCE, Progress};
 use crate::result::SendResult;
 use crate::tool::{self, About, Effect, Status, Turn};
 use nostr::prelude::{Event, Filter, Tag};
@@ -104,12 +104,13 @@ impl Input {
     }
 }
 
-/// What the relay says about the group now.
+/// What the relay says about the group now; to whom it shows a hidden one, it must know who asks.
 async fn known(input: &Input, group: &Group, turn: &Turn<'_>) -> Result<Option<Event>, Failure> {
+    let signer = turn.session.keyring.signer().await?;
     let chosen = argument::relays(input.to_relays.as_deref().unwrap_or_default(), "/to_relays")?;
-    let places = if chosen.is_empty() { &group.relays } else { &chosen };
+    let places = if chosen.is_empty() { group.places(turn)? } else { chosen };
     let filter = Filter::new().kind(METADATA).identifier(&group.id);
-    let found = turn.session.network.fetch(&[filter], places, PATIENCE).await?;
-    let fits = |event: &Event| event.kind == METADATA && event.tags.identifier().as_ref() == Some(&group.id);
-    Ok(found.into_iter().find(fits))
+    let network = &turn.session.network;
+    let answers = network.fetch_as(&signer, &[filter], &places, PATIENCE, &Progress::of(turn)).await?;
+    Ok(answers.heard()?.into_iter().next())
 }

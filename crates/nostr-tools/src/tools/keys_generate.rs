@@ -1,10 +1,10 @@
 //! `nostr_keys_generate`: a new key.
 
 use crate::failure::Failure;
+use crate::keyring::{Activate, Material};
 use crate::result::KeyEntry;
 use crate::shape::record;
 use crate::tool::{self, About, Effect, Status, Turn};
-use nostr::prelude::Keys;
 
 record! {
     struct Input {
@@ -38,10 +38,9 @@ impl tool::Tool for Tool {
         if input.persist_secret == Some(false) {
             return Err(Failure::invalid("a key whose secret is not kept could never be used").at("/persist_secret"));
         }
-        let keys = Keys::generate();
-        let now = i64::try_from(turn.session.clock.now().as_secs()).unwrap_or(i64::MAX);
-        let activate = input.make_active.unwrap_or(true);
-        let identity = turn.session.keyring.add(&input.label, Some(&keys), keys.public_key(), now, activate)?;
+        let activate = Activate::from(input.make_active.unwrap_or(true));
+        let identity =
+            turn.session.keyring.add(&input.label, &Material::generate(), turn.session.seconds(), activate)?;
         Ok(KeyEntry::from(&identity))
     }
 }

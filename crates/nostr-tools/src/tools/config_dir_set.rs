@@ -1,0 +1,43 @@
+//! `nostr_config_dir_set`: another folder for identities and settings.
+
+use crate::failure::Failure;
+use crate::shape::record;
+use crate::tool::{self, About, Effect, Status, Turn};
+use std::path::Path;
+
+record! {
+    struct Input {
+        /// The folder, as an absolute path; it is new, empty, or was used before
+        path: String,
+    }
+}
+
+record! {
+    struct Output {
+        /// The folder
+        path: String,
+    }
+}
+
+pub(crate) struct Tool;
+
+impl tool::Tool for Tool {
+    const ABOUT: About = About {
+        place: 12,
+        name: "nostr_config_dir_set",
+        title: "Use another folder",
+        status: Status::Stable,
+        nips: &[],
+        summary: "Uses the identities and settings in another folder until the server ends. Nothing is moved or copied: the keys in the present folder stay there. The operator chooses the folder it starts with.",
+        effect: Effect::ChangesHere,
+        example: r#"{"path":"/srv/nostr"}"#,
+    };
+
+    type Input = Input;
+    type Output = Output;
+
+    async fn run(input: Input, turn: &Turn<'_>) -> Result<Output, Failure> {
+        let path = turn.session.move_to(Path::new(input.path.trim())).map_err(|failure| failure.at("/path"))?;
+        Ok(Output { path: path.display().to_string() })
+    }
+}
