@@ -52,8 +52,11 @@ pub(crate) fn relays(texts: &[String], pointer: &str) -> Result<Vec<RelayUrl>, F
 
 /// Tags as they are written in events.
 pub(crate) fn tags(tags: &[Vec<String>], pointer: &str) -> Result<Vec<Tag>, Failure> {
-    let empty = |index: usize| Failure::invalid("a tag has a name").at(format!("{pointer}/{index}"));
-    tags.iter().enumerate().map(|(index, tag)| Tag::parse(tag).map_err(|_| empty(index))).collect()
+    let parse = |(index, tag): (usize, &Vec<String>)| {
+        let named = Tag::parse(tag).ok().filter(|tag| !tag.kind().trim().is_empty());
+        named.ok_or_else(|| Failure::invalid("a tag has a name").at(format!("{pointer}/{index}")))
+    };
+    tags.iter().enumerate().map(parse).collect()
 }
 
 /// What follows `nostr:`, if that is there.

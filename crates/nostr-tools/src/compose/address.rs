@@ -64,9 +64,17 @@ fn coordinate(text: &str) -> Option<Nip19Coordinate> {
     let bare = argument::bare(text);
     let found = match Nip19::from_bech32(bare) {
         Ok(Nip19::Coordinate(found)) => found,
-        _ => Nip19Coordinate::new(Coordinate::from_kpi_format(bare).ok()?, []),
+        _ => Nip19Coordinate::new(plain(bare)?, []),
     };
     has_address(found.coordinate.kind).then_some(found)
+}
+
+/// `kind:pubkey:d`, where `d` may have colons of its own.
+fn plain(text: &str) -> Option<Coordinate> {
+    let mut parts = text.splitn(3, ':');
+    let (kind, key, identifier) = (parts.next()?, parts.next()?, parts.next()?);
+    let key = PublicKey::from_hex(&key.to_lowercase()).ok()?;
+    Some(Coordinate::new(Kind::from_u16(kind.parse().ok()?), key).identifier(identifier))
 }
 
 /// An address: naddr1… or `kind:pubkey:d`.
@@ -96,7 +104,7 @@ mod tests {
     #[test]
     fn events_are_named_in_many_ways() {
         let key = Keys::generate().public_key();
-        let id = EventId::all_zeros();
+        let id = EventId::from_hex(&"ab".repeat(32)).unwrap();
         let relay = RelayUrl::parse("wss://relay.example").unwrap();
         let article = Coordinate::new(Kind::LongFormTextNote, key).identifier("my:article");
         let event = Nip19Event::new(id).author(key).kind(Kind::TextNote).relays([relay.clone()]);

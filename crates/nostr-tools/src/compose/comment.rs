@@ -6,36 +6,28 @@ use crate::compose::{Tags, tag};
 use crate::failure::Failure;
 use nostr::prelude::{Event, Kind, PublicKey, Tag};
 
-/// What a discussion is about.
-#[derive(Debug)]
-pub(crate) enum Root {
-    Event(Target),
-    /// As the comment that is answered has it: that may be a web page, or anything else that is no event.
-    Inherited(Vec<Tag>),
+/// The tags that say what a discussion is about. `pointer` is where the author of an event that nobody has can be given.
+pub(crate) fn about(root: &Target, pointer: &str) -> Result<Vec<Tag>, Failure> {
+    scope(root, ["A", "E", "K", "P"], pointer)
 }
 
-impl Root {
-    /// What a comment says that it is about.
-    pub(crate) fn of(comment: &Event) -> Option<Self> {
-        let named = |names: &[&str]| comment.tags.iter().find(|tag| names.contains(&tag.kind())).cloned();
-        let (scope, kind) = (named(&["E", "A", "I"])?, named(&["K"])?);
-        Some(Root::Inherited([Some(scope), Some(kind), named(&["P"])].into_iter().flatten().collect()))
-    }
+/// The same, as a comment has them: that may be about a web page, or anything else that is no event.
+pub(crate) fn inherited(comment: &Event) -> Option<Vec<Tag>> {
+    let named = |names: &[&str]| comment.tags.iter().find(|tag| names.contains(&tag.kind())).cloned();
+    let (scope, kind) = (named(&["E", "A", "I"])?, named(&["K"])?);
+    Some([Some(scope), Some(kind), named(&["P"])].into_iter().flatten().collect())
 }
 
-/// The tags of a comment. `pointer` is where the author of an event that is nowhere to be found can be given.
+/// All tags of a comment.
 pub(crate) fn comment(
-    root: &Root,
+    about: Vec<Tag>,
     parent: &Target,
     pointer: &str,
     mentioned: &[PublicKey],
     content: &str,
 ) -> Result<Tags, Failure> {
     let mut tags = Tags::default();
-    match root {
-        Root::Event(root) => tags.add_all(scope(root, ["A", "E", "K", "P"], pointer)?),
-        Root::Inherited(root) => tags.add_all(root.iter().cloned()),
-    }
+    tags.add_all(about);
     tags.add_all(scope(parent, ["a", "e", "k", "p"], pointer)?);
     // The version of an article that was read.
     tags.add_all(parent.event_tag("e"));

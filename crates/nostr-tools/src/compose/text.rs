@@ -59,7 +59,7 @@ mod tests {
     fn mentions_become_tags() {
         let [one, two, three, four] = [(); 4].map(|()| Keys::generate().public_key());
         let relay = RelayUrl::parse("wss://relay.example").unwrap();
-        let id = EventId::all_zeros();
+        let id = EventId::from_hex(&"ab".repeat(32)).unwrap();
         let article = Coordinate::new(Kind::LongFormTextNote, four).identifier("x");
         let names = [
             one.to_bech32().unwrap(),

@@ -5,9 +5,10 @@
 
 use crate::argument;
 use crate::compose::address::address_of;
-use crate::compose::{hint, publication, tag};
+use crate::compose::{hint, tag};
 use crate::failure::Failure;
 use crate::network::PATIENCE;
+use crate::publish::Wishes;
 use crate::replace::{Draft, Target};
 use crate::result::SendResult;
 use crate::shape::record;
@@ -32,7 +33,7 @@ record! {
     }
 }
 
-publication! {
+record! {
     struct Input {
         /// All badges to show, in this order; others are no longer shown
         badges: Vec<Display>,
@@ -40,6 +41,10 @@ publication! {
         content: Option<String>,
         /// Publish even if no relay says what is shown now
         force: Option<bool>,
+        /// Bits of proof of work (NIP-13)
+        pow: Option<u8>,
+        /// Publish to these relays as well
+        to_relays: Option<Vec<String>>,
     }
 }
 
@@ -66,7 +71,8 @@ impl tool::Tool for Tool {
         let owner = turn.session.keyring.signer().await?.public_key();
         check(&pairs, owner, turn).await?;
         let old = before(owner, turn).await;
-        let target = Target { kind: SHOWN, wishes: input.wishes(), ..Target::kind(Kind::from_u16(SHOWN), input.force) };
+        let wishes = Wishes { pow: input.pow, to_relays: input.to_relays };
+        let target = Target { wishes, ..Target::kind(Kind::from_u16(SHOWN), input.force) };
         let edit = |base: Option<&Event>| {
             let base = Draft::of(base.or(old.as_ref()));
             let others = base.tags.iter().filter(|tag| !is_badge(tag)).cloned();

@@ -1,8 +1,7 @@
 //! `nostr_events_post_comment`: a comment on anything but a note.
 
-use crate::compose::comment::{self, Root};
 use crate::compose::target::Claim;
-use crate::compose::{filled, publication};
+use crate::compose::{comment, filled, publication};
 use crate::failure::Failure;
 use crate::result::SendResult;
 use crate::tool::{self, About, Effect, Status, Turn};
@@ -74,7 +73,8 @@ impl tool::Tool for Tool {
             }
             None => root.clone(),
         };
-        let tags = comment::comment(&Root::Event(root), &parent, "/parent_event_pubkey", &[], &input.content)?;
+        let about = comment::about(&root, "/root_event_pubkey")?;
+        let tags = comment::comment(about, &parent, "/parent_event_pubkey", &[], &input.content)?;
         turn.publish(Kind::Comment, tags.into_vec(), input.content, wishes).await
     }
 }

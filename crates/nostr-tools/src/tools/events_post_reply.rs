@@ -1,9 +1,8 @@
 //! `nostr_events_post_reply`: an answer to an event of any kind.
 
 use crate::argument;
-use crate::compose::comment::{self, Root};
 use crate::compose::target::{Claim, Target};
-use crate::compose::{self, note, publication};
+use crate::compose::{self, comment, note, publication};
 use crate::failure::Failure;
 use crate::publish::Wishes;
 use crate::result::SendResult;
@@ -71,7 +70,7 @@ impl tool::Tool for Tool {
             }
             (Kind::TextNote, note::reply(&parent, root, &mentioned, &input.content))
         } else {
-            (Kind::Comment, comment_tags(parent, root, &mentioned, &input.content)?)
+            (Kind::Comment, comment_tags(&parent, root.as_ref(), &mentioned, &input.content)?)
         };
         turn.publish(kind, tags.into_vec(), input.content, wishes).await
     }
@@ -92,23 +91,24 @@ impl Input {
 }
 
 fn comment_tags(
-    parent: Target,
-    root: Option<Target>,
+    parent: &Target,
+    root: Option<&Target>,
     mentioned: &[PublicKey],
     content: &str,
 ) -> Result<compose::Tags, Failure> {
-    let root = match root {
+    let author = "/root_event_pubkey";
+    let about = match root {
         Some(root) if root.kind.is_none() => {
             let words = "no relay that was asked has the beginning of the thread; say of which kind it is";
             return Err(Failure::not_found(words).at("/root_event_kind"));
         }
-        Some(root) => Root::Event(root),
-        None if parent.kind != Some(Kind::Comment) => Root::Event(parent.clone()),
-        None => parent.event.as_ref().and_then(Root::of).ok_or_else(|| {
+        Some(root) => comment::about(root, author)?,
+        None if parent.kind != Some(Kind::Comment) => comment::about(parent, author)?,
+        None => parent.event.as_ref().and_then(comment::inherited).ok_or_else(|| {
             let words = "no relay that was asked has the comment; say what it is about with root_event_id, \
                          root_event_pubkey and root_event_kind";
             Failure::not_found(words).at("/reply_to_id")
         })?,
     };
-    comment::comment(&root, &parent, "/root_event_pubkey", mentioned, content)
+    comment::comment(about, parent, author, mentioned, content)
 }

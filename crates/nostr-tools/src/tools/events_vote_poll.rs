@@ -34,7 +34,7 @@ impl tool::Tool for Tool {
         status: Status::Stable,
         nips: &[88],
         summary: "Publishes a vote (kind 1018) on the relays that the poll names. A later vote replaces an earlier one.",
-        effect: Effect::Replaces,
+        effect: Effect::Publishes,
         example: r#"{"poll_event_id":"d7dd5eb3ab747e16f8d0212d53032ea2a7cadef53837e5a6c66d42849fcb9027","option_ids":["a"]}"#,
     };
 

@@ -1,0 +1,18 @@
+//! The tools that write events, against a relay: what they publish is compared with the NIPs tag by tag, and what they refuse
+//! is refused where the fault is.
+
+#[path = "compose/world.rs"]
+mod world;
+
+#[path = "compose/everything.rs"]
+mod everything;
+#[path = "compose/groups.rs"]
+mod groups;
+#[path = "compose/lists.rs"]
+mod lists;
+#[path = "compose/notes.rs"]
+mod notes;
+#[path = "compose/polls.rs"]
+mod polls;
+#[path = "compose/threads.rs"]
+mod threads;
