@@ -20,9 +20,9 @@ macro_rules! publication {
         $crate::shape::record! {
             struct $name {
                 $($(#[doc = $doc])+ $field: $type,)*
-                /// Bits of proof of work (NIP-13)
+                /// Bits of work (NIP-13)
                 pow: Option<u8>,
-                /// Publish to these relays instead of the usual ones
+                /// Publish only there
                 to_relays: Option<Vec<String>>,
             }
         }

@@ -12,6 +12,7 @@ pub(crate) use self::route::{Author, List, Route, add};
 pub(crate) use self::send::{Sent, send_through};
 
 use crate::failure::Failure;
+use crate::guard::Guard;
 use crate::signer::Signer;
 use crate::store::Store;
 use crate::tool::Turn;
@@ -83,6 +84,7 @@ pub(crate) struct Network {
     pub(crate) reach: Reach,
     /// The operator's relays.
     given: Vec<RelayUrl>,
+    guard: Guard,
     clock: Arc<dyn Clock>,
     state: Mutex<Known>,
     /// Taken by whoever replaces something.
@@ -114,10 +116,18 @@ impl Network {
             store: Store::new(directory),
             reach: Reach::with_hosts(hosts),
             given: relays,
+            guard: Guard::default(),
             clock,
             state: Mutex::default(),
             edits: tokio::sync::Mutex::new(()),
         })
+    }
+
+    /// Keeps to what the operator allows.
+    #[must_use]
+    pub(crate) fn within(mut self, guard: &Guard) -> Self {
+        self.guard = guard.clone();
+        self
     }
 
     fn state(&self) -> MutexGuard<'_, Known> {

@@ -3,7 +3,6 @@
 use crate::confirm::shown;
 use crate::failure::Failure;
 use crate::log::{Line, Log, Outcome};
-use crate::session::without_secrets;
 use crate::tool::{Effect, Entry, Turn};
 use rialto_mcp::json;
 use serde_json::{Map, Value};
@@ -69,7 +68,7 @@ impl<'a> Record<'a> {
     fn explain(&mut self, outcome: Outcome, failure: &Failure) {
         self.line.outcome = outcome;
         self.line.reason = Some(failure.reason.to_owned());
-        self.line.message = Some(without_secrets(&failure.message));
+        self.line.message = self.turn.session.masked(&failure.message).ok();
     }
 
     fn write(&mut self) {

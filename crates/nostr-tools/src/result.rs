@@ -51,13 +51,13 @@ impl From<&Identity> for KeyEntry {
 record! {
     /// How publishing went. At least one relay has the event.
     struct SendResult {
-        /// The id of the event, in hex
+        /// Event id
         id: String,
-        /// Relays that have the event
+        /// Relays that have it
         success: Vec<String>,
-        /// Relays that do not, and why
+        /// Others, and why
         failed: BTreeMap<String, String>,
-        /// Who signed it, in hex
+        /// Who signed it
         pubkey: String,
     }
 }
@@ -103,5 +103,59 @@ record! {
         items: Vec<EventItem>,
         /// How many there are
         count: u64,
+    }
+}
+
+record! {
+    /// A relay, and how it is.
+    struct RelayStatusRow {
+        /// Its address
+        url: String,
+        /// connected, connecting, disconnected, or why it cannot be reached
+        status: String,
+        /// Whether we read from it
+        read: bool,
+        /// Whether we write to it
+        write: bool,
+        /// Whether it is used only because of other people's relay lists
+        discovery: bool,
+    }
+}
+
+record! {
+    /// Relays.
+    struct RelayListResult {
+        /// The relays
+        relays: Vec<RelayStatusRow>,
+    }
+}
+
+record! {
+    /// Somebody who is followed.
+    struct FollowEntry {
+        /// Who (hex or npub)
+        pubkey: String,
+        /// A relay where they can be found
+        relay_url: Option<String>,
+        /// A name for them
+        petname: Option<String>,
+    }
+}
+
+record! {
+    /// How publishing a profile or list went.
+    struct PublishResult {
+        /// Whether it is kept here
+        saved: bool,
+        /// Whether a relay has it
+        published: bool,
+        /// Relays that have it
+        success_relays: Vec<String>,
+        /// Others, and why
+        failed_relays: BTreeMap<String, String>,
+        /// The id of the event, in hex
+        event_id: Option<String>,
+        /// Whose it is, in hex
+        pubkey: Option<String>,
     }
 }

@@ -5,8 +5,8 @@ use crate::failure::Failure;
 use crate::guard::Limiter;
 use crate::log::Log;
 use crate::record::Record;
-use crate::session::{Session, without_secrets};
-use crate::tool::{Effect, Entry, Turn};
+use crate::session::{Session, hide};
+use crate::tool::{Entry, Turn};
 use rialto_mcp::call::Call;
 use rialto_mcp::error::{Error, Kind};
 use rialto_mcp::json;
@@ -68,26 +68,36 @@ impl Server {
         };
         let session = self.session();
         let turn = Turn { session: &session, call };
-        let outcome = self.perform(tool, arguments, &turn).await;
+        let secrets = match session.guard.allows_secrets {
+            true => Ok(Vec::new()),
+            false => session.secrets_of(&arguments),
+        };
+        let outcome = match &secrets {
+            Ok(secrets) => self.perform(tool, arguments, secrets, &turn).await,
+            Err(failure) => Err(failure.clone()),
+        };
         if let Some(next) = session.take_next() {
             *self.session.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
         }
-        match outcome {
+        let answer = match outcome {
             Ok(Performed::Result(output)) => Answer::Result(result(&output, call.version())),
             Ok(Performed::Question(question)) => Answer::Result(question),
-            Err(mut failure) => {
-                // Words from elsewhere may repeat what they complain about.
-                failure.message = without_secrets(&failure.message);
-                failure.answer(call.version())
-            }
-        }
+            Err(failure) => failure.answer(call.version()),
+        };
+        secrets.unwrap_or_default().into_iter().fold(answer, |answer, (_, secret)| without(answer, &secret))
     }
 
     /// Does what is asked if it is right, allowed, wanted and not too much, and writes that down.
-    async fn perform(&self, tool: &Entry, mut arguments: Value, turn: &Turn<'_>) -> Result<Performed, Failure> {
+    async fn perform(
+        &self,
+        tool: &Entry,
+        mut arguments: Value,
+        secrets: &[(String, String)],
+        turn: &Turn<'_>,
+    ) -> Result<Performed, Failure> {
         let is_writing = !tool.about.effect.is_reading();
         let mut record = Record::new(&self.log, tool, turn);
-        let admitted = self.admit(tool, &mut arguments, turn).await;
+        let admitted = self.admit(tool, &mut arguments, secrets, turn).await;
         match admitted {
             Ok(Consent::Given) => {}
             Ok(Consent::Asked(question)) => return Ok(Performed::Question(question)),
@@ -101,7 +111,13 @@ impl Server {
         outcome.map(Performed::Result)
     }
 
-    async fn admit(&self, tool: &Entry, arguments: &mut Value, turn: &Turn<'_>) -> Result<Consent, Failure> {
+    async fn admit(
+        &self,
+        tool: &Entry,
+        arguments: &mut Value,
+        secrets: &[(String, String)],
+        turn: &Turn<'_>,
+    ) -> Result<Consent, Failure> {
         let guard = &turn.session.guard;
         let about = &tool.about;
         if !guard.offers(about) {
@@ -112,13 +128,14 @@ impl Server {
             return Err(Failure::denied(words));
         }
         tool.check(arguments)?;
+        // Nothing that leaves this call may hold one: no file, no relay.
+        if let Some((pointer, _)) = secrets.first()
+            && !about.effect.is_local_reading()
+        {
+            return Err(guard.admit_secret().err().unwrap_or_else(|| Failure::denied("that is a secret")).at(pointer));
+        }
         if about.effect.is_reading() {
             return Ok(Consent::Given);
-        }
-        let text = arguments.to_string();
-        let lends_the_name = about.effect.is_publishing() || about.effect == Effect::Signs;
-        if lends_the_name && !guard.allows_secrets && without_secrets(&text) != text {
-            return Err(Failure::denied("there is a secret key (nsec1…) in the arguments; it must not be published"));
         }
         self.limiter.check()?;
         if guard.asks_before_writing {
@@ -129,6 +146,20 @@ impl Server {
         }
         self.limiter.take()?;
         Ok(Consent::Given)
+    }
+}
+
+/// An answer that does not repeat a secret which the question held.
+fn without(answer: Answer, secret: &str) -> Answer {
+    match answer {
+        Answer::Result(text) => Answer::Result(hide(&String::from_utf8_lossy(&text), secret).into_bytes()),
+        Answer::Error(mut error) => {
+            error.message = hide(&error.message, secret);
+            let details = hide(&Value::Object(error.details).to_string(), secret);
+            error.details = serde_json::from_str(&details).unwrap_or_default();
+            Answer::Error(error)
+        }
+        other @ Answer::Response(_) => other,
     }
 }
 

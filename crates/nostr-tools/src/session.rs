@@ -7,6 +7,7 @@ use crate::network::Network;
 use crate::signer::Signer;
 use nostr::prelude::{Keys, RelayUrl};
 use rialto_relay::clock::{Clock, SystemClock};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -54,7 +55,7 @@ impl Session {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         Ok(Self {
             keyring: Keyring::open(&directory, passphrase)?,
-            network: Network::new(&directory, relays, clock.clone())?,
+            network: Network::new(&directory, relays, clock.clone())?.within(&guard),
             guard,
             clock,
             options,
@@ -107,54 +108,97 @@ impl Session {
         keys.map(Signer::Local).map_err(|_| Failure::invalid("it is no secret key").at(pointer))
     }
 
-    /// A text without the secret keys in it, as far as they can be recognised: `nsec1…` anywhere, and hexadecimal digits
-    /// that are the secret of a key of ours.
-    pub(crate) fn masked(&self, text: &str) -> Result<String, Failure> {
-        let masked = without_secrets(text);
-        let bare = text.trim();
-        let is_hex = bare.len() == 64 && bare.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if is_hex && let Ok(keys) = Keys::parse(bare) {
-            let (known, _) = self.keyring.list()?;
-            if known.iter().any(|identity| identity.public_key == keys.public_key()) {
-                return Ok("(a secret key)".to_owned());
+    /// The words of a text that are secret keys, as far as they can be recognised: `nsec1…`, and hexadecimal digits that
+    /// are the secret of a key of ours.
+    fn secrets_in<'a>(&self, text: &'a str) -> Result<Vec<&'a str>, Failure> {
+        let words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
+        let is_hex = |word: &str| word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let mut known = None;
+        let mut found = Vec::new();
+        for word in words.filter(|word| word.len() > 5) {
+            if word.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("nsec1")) {
+                found.push(word);
+            } else if is_hex(word)
+                && let Ok(keys) = Keys::parse(&word.to_lowercase())
+            {
+                if known.is_none() {
+                    known = Some(self.keyring.list()?.0);
+                }
+                if known.iter().flatten().any(|identity| identity.public_key == keys.public_key()) {
+                    found.push(word);
+                }
             }
         }
-        Ok(masked)
+        Ok(found)
+    }
+
+    /// A text without the secret keys in it.
+    pub(crate) fn masked(&self, text: &str) -> Result<String, Failure> {
+        Ok(self.secrets_in(text)?.into_iter().fold(text.to_owned(), |text, secret| hide(&text, secret)))
+    }
+
+    /// The secret keys in the strings of a value, and where they are.
+    pub(crate) fn secrets_of(&self, value: &Value) -> Result<Vec<(String, String)>, Failure> {
+        let mut found = Vec::new();
+        self.search(value, "", &mut found)?;
+        Ok(found)
+    }
+
+    fn search(&self, value: &Value, pointer: &str, found: &mut Vec<(String, String)>) -> Result<(), Failure> {
+        match value {
+            Value::String(text) => {
+                let secrets = self.secrets_in(text)?;
+                found.extend(secrets.into_iter().map(|secret| (pointer.to_owned(), secret.to_owned())));
+            }
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.search(item, &format!("{pointer}/{index}"), found)?;
+                }
+            }
+            Value::Object(members) => {
+                for (name, member) in members {
+                    // A name can hold a secret as well; it is not repeated in the pointer.
+                    let secrets = self.secrets_in(name)?;
+                    found.extend(secrets.into_iter().map(|secret| (pointer.to_owned(), secret.to_owned())));
+                    let pointer = format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"));
+                    self.search(member, &pointer, found)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
     }
 }
 
-/// A text with the end of each `nsec1…` cut off.
-pub(crate) fn without_secrets(text: &str) -> String {
-    const START: &str = "nsec1";
-    let lower = text.to_ascii_lowercase();
-    let mut out = String::with_capacity(text.len());
-    let mut place = 0;
-    while let Some(start) = lower[place..].find(START).map(|offset| place + offset) {
-        let end = start + START.len();
-        let length = lower[end..].bytes().take_while(u8::is_ascii_alphanumeric).count();
-        out.push_str(&text[place..end]);
-        if length > 0 {
-            out.push('…');
-        }
-        place = end + length;
-    }
-    out.push_str(&text[place..]);
-    out
+/// A text in which a secret is replaced, however it is written.
+pub(crate) fn hide(text: &str, secret: &str) -> String {
+    const INSTEAD: &str = "(a secret key)";
+    text.replace(secret, INSTEAD).replace(&secret.to_lowercase(), INSTEAD).replace(&secret.to_uppercase(), INSTEAD)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Options, Session, without_secrets};
+    use super::{Options, Session};
     use crate::keyring::{Activate, Material};
     use nostr::prelude::Keys;
+    use serde_json::json;
 
-    #[test]
-    fn secrets_are_cut_wherever_they_stand() {
-        let cases =
-            [("hello", "hello"), ("nsec1abc", "nsec1…"), ("É NSEC1ABC. x nsec1q nsec1", "É NSEC1…. x nsec1… nsec1")];
+    #[tokio::test]
+    async fn secrets_are_masked_wherever_they_stand() {
+        let home = tempfile::tempdir().unwrap();
+        let session = Session::open(Options::new(home.path())).unwrap();
+        let cases = [
+            ("hello", "hello"),
+            ("nsec1abc", "(a secret key)"),
+            ("É NSEC1ABC. x (nsec1q) nsec1", "É (a secret key). x ((a secret key)) nsec1"),
+        ];
         for (text, expected) in cases {
-            assert_eq!(without_secrets(text), expected);
+            assert_eq!(session.masked(text).unwrap(), expected);
         }
+        let value = json!({ "a": ["x", "nostr:nsec1q"], "b/c": { "d": "nsec1r" } });
+        let expected = [("/a/1", "nsec1q"), ("/b~1c/d", "nsec1r")];
+        let found = session.secrets_of(&value).unwrap();
+        assert_eq!(found, expected.map(|(pointer, secret)| (pointer.to_owned(), secret.to_owned())));
     }
 
     #[tokio::test]

@@ -55,6 +55,11 @@ impl Effect {
         matches!(self, Effect::Calculates | Effect::ReadsHere | Effect::ReadsThere)
     }
 
+    /// Whether it only reads, and asks nobody else.
+    pub fn is_local_reading(self) -> bool {
+        matches!(self, Effect::Calculates | Effect::ReadsHere)
+    }
+
     /// Whether it publishes.
     pub fn is_publishing(self) -> bool {
         matches!(self, Effect::Publishes | Effect::Replaces)
@@ -167,9 +172,10 @@ impl Entry {
     pub(crate) fn check(&self, arguments: &mut Value) -> Result<(), Failure> {
         without_nulls(arguments, &self.input);
         match &self.checks {
-            Some(schema) => {
-                schema.check(arguments).map_err(|misfit| Failure::invalid(misfit.message).at(misfit.pointer))
-            }
+            Some(schema) => schema.check(arguments).map_err(|misfit| {
+                let missing = missing(&self.input, arguments, &misfit.pointer).map(|name| format!("/{name}"));
+                Failure::invalid(misfit.message).at(misfit.pointer + &missing.unwrap_or_default())
+            }),
             None => Ok(()),
         }
     }
@@ -178,4 +184,15 @@ impl Entry {
     pub(crate) async fn run(&self, arguments: Value, turn: &Turn<'_>) -> Result<Value, Failure> {
         (self.run)(arguments, turn).await
     }
+}
+
+/// The first member that the object at `pointer` must have and has not: a fault is where something is missing, too.
+fn missing<'a>(schema: &'a Value, value: &Value, pointer: &str) -> Option<&'a str> {
+    let value = value.pointer(pointer)?.as_object()?;
+    let schema = pointer.split('/').skip(1).try_fold(schema, |schema, step| match schema.get("items") {
+        Some(items) => Some(items),
+        None => schema.get("properties")?.get(step),
+    })?;
+    let required = schema.get("required")?.as_array()?.iter().filter_map(Value::as_str);
+    required.into_iter().find(|name| !value.contains_key(*name))
 }

@@ -1,6 +1,8 @@
 //! The tools that write events, against a relay: what they publish is compared with the NIPs tag by tag, and what they refuse
 //! is refused where the fault is.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should panic")]
+
 #[path = "compose/world.rs"]
 mod world;
 

@@ -20,12 +20,12 @@ macro_rules! moderation {
     (struct $name:ident { $($(#[doc = $doc:literal])+ $field:ident: $type:ty,)* }) => {
         $crate::compose::publication! {
             struct $name {
-                /// The group: its id, or naddr1… or host'id, which also say on which relay it is
+                /// Its id, naddr1 or host'id
                 group_id: String,
-                /// Why, for whoever reads it; may be empty
+                /// Reason, may be empty
                 content: String,
                 $($(#[doc = $doc])+ $field: $type,)*
-                /// Ids of recent events in the group, so that this one is not used elsewhere
+                /// Recent event ids there
                 previous_refs: Option<Vec<String>>,
             }
         }

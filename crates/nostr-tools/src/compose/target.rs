@@ -41,6 +41,8 @@ pub(crate) struct Target {
 impl Claim<'_> {
     /// Looks the event up. It is an error that the caller is wrong about it, but not that nobody has it.
     pub(crate) async fn find(&self, turn: &Turn<'_>, wishes: &Wishes) -> Result<Target, Failure> {
+        // Whoever cannot sign need not look anything up.
+        turn.session.keyring.signer().await?;
         let reference = Reference::parse(self.event.1, self.event.0)?;
         let author = self.author.1.map(|text| argument::public_key(text, self.author.0)).transpose()?;
         let author = agreed("author", self.author.0, author, reference.author)?;
@@ -126,8 +128,7 @@ impl Turn<'_> {
 
     /// The newest event of this name, from where such events usually are, and from these places.
     pub(crate) async fn look(&self, reference: &Reference, places: &[RelayUrl]) -> Option<Event> {
-        let route = Route::Also(places);
-        let found = self.session.network.fetch_along(&[reference.filter()], route, PATIENCE, &Progress::of(self)).await;
+        let found = self.fetch(&[reference.filter()], Route::Also(places), PATIENCE).await;
         found.unwrap_or_default().into_iter().find(|event| reference.fits(event))
     }
 

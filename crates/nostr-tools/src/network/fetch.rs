@@ -230,3 +230,16 @@ fn coordinate(event: &Event) -> (PublicKey, u16, String) {
 pub(crate) fn newest_of<'a>(events: impl IntoIterator<Item = &'a Event>) -> Option<&'a Event> {
     events.into_iter().reduce(|one, other| if is_newer(other, one) { other } else { one })
 }
+
+impl Network {
+    /// Relays of the user's own that want to know who asks.
+    pub(crate) fn closed_relays(&self) -> Result<Vec<RelayUrl>, Failure> {
+        let statuses = self.status();
+        let is_closed = |relay: &RelayUrl| {
+            let status = statuses.iter().find(|status| super::is_at(status, relay));
+            let words = status.and_then(|status| status.complaint.as_deref()).unwrap_or_default();
+            words.starts_with("auth-required") || words.starts_with("restricted")
+        };
+        Ok(self.read_relays()?.into_iter().filter(is_closed).collect())
+    }
+}

@@ -113,8 +113,7 @@ impl Network {
         if chosen.is_empty() && relays.is_empty() {
             relays = self.shipped(&DEFAULTS);
         }
-        let state = self.state();
-        relays.retain(|relay| !state.paused.contains(relay));
+        self.keep_usable(&mut relays);
         relays.truncate(MAX_OURS);
         Ok(relays)
     }
@@ -155,13 +154,14 @@ impl Network {
         let list = self.lists_of(&BTreeSet::from([*who]), &Progress::NONE).await;
         add(&mut homes, list.get(who).into_iter().flat_map(|list| &list.write), MAX_OURS + MAX_EACH);
         add(&mut homes, &self.indexers(), usize::MAX);
-        self.without_paused(&mut homes);
+        self.keep_usable(&mut homes);
         Ok(homes)
     }
 
-    fn without_paused(&self, relays: &mut Vec<RelayUrl>) {
+    /// Leaves out what the user has disconnected, and what the operator does not allow.
+    fn keep_usable(&self, relays: &mut Vec<RelayUrl>) {
         let state = self.state();
-        relays.retain(|relay| !state.paused.contains(relay));
+        relays.retain(|relay| !state.paused.contains(relay) && self.guard.allows_relay(relay));
     }
 
     /// Where an event goes, if nobody wishes otherwise.
@@ -197,7 +197,7 @@ impl Network {
         if [Kind::Metadata, Kind::ContactList, Kind::RelayList].contains(&draft.kind) {
             add(&mut relays, &self.indexers(), usize::MAX);
         }
-        self.without_paused(&mut relays);
+        self.keep_usable(&mut relays);
         Ok(relays)
     }
 
@@ -218,6 +218,7 @@ impl Network {
         };
         let mut asked = self.read_relays().unwrap_or_default();
         add(&mut asked, &self.indexers(), usize::MAX);
+        self.keep_usable(&mut asked);
         if unknown.is_empty() || asked.is_empty() {
             return known;
         }
@@ -257,12 +258,15 @@ impl Network {
     ) -> Result<Plan, Failure> {
         let everything = |relays: &[RelayUrl]| relays.iter().map(|relay| (relay.clone(), filters.to_vec())).collect();
         let mut plan: Plan = match route {
-            Route::Only(these) => return Ok(everything(these)),
+            Route::Only(these) => {
+                these.iter().try_for_each(|relay| self.guard.admit_relay(relay))?;
+                return Ok(everything(these));
+            }
             Route::Usual => everything(&self.read_relays()?),
             Route::Also(more) => {
                 let mut relays = self.read_relays()?;
                 add(&mut relays, more, MAX_OURS + MAX_ROUTED);
-                self.without_paused(&mut relays);
+                self.keep_usable(&mut relays);
                 everything(&relays)
             }
         };
@@ -279,7 +283,7 @@ impl Network {
             }
         }
         let state = self.state();
-        plan.retain(|relay, _| !state.paused.contains(relay));
+        plan.retain(|relay, _| !state.paused.contains(relay) && self.guard.allows_relay(relay));
         Ok(plan)
     }
 
@@ -291,6 +295,7 @@ impl Network {
         let mut relays: Vec<RelayUrl> =
             ours.iter().zip(found).filter(|(_, can)| *can).map(|(one, _)| one.clone()).collect();
         add(&mut relays, &self.shipped(&SEARCHERS), usize::MAX);
+        self.keep_usable(&mut relays);
         Ok(relays)
     }
 

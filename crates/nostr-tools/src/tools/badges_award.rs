@@ -11,22 +11,22 @@ use nostr::prelude::Kind;
 
 record! {
     struct Recipient {
-        /// Who (npub or hex)
+        /// Who
         pubkey: String,
-        /// A relay that they use
+        /// Their relay
         relay: Option<String>,
     }
 }
 
 publication! {
     struct Input {
-        /// The badge: 30009:pubkey:d or naddr1…, defined by the active key
+        /// Own badge: 30009:pubkey:d or naddr1
         badge: String,
         /// Who gets it
         recipients: Vec<Recipient>,
-        /// A relay that has the definition
+        /// A relay that has it
         badge_relay: Option<String>,
-        /// A few words (default none)
+        /// A few words
         content: Option<String>,
     }
 }

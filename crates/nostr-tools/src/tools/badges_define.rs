@@ -9,26 +9,26 @@ use nostr::prelude::{Kind, Tag};
 
 record! {
     struct Image {
-        /// The address of the picture
+        /// Picture URL
         url: String,
-        /// Its size, such as 1024x1024
+        /// Such as 1024x1024
         dimensions: Option<String>,
     }
 }
 
 publication! {
     struct Input {
-        /// A name for the badge that stays: a definition of the same name is replaced
+        /// Its lasting name; the same name replaces
         identifier: String,
         /// What it is called
         name: Option<String>,
         /// What it stands for
         description: Option<String>,
-        /// Its picture; 1024x1024 is recommended
+        /// Picture
         image: Option<Image>,
         /// Smaller pictures
         thumbs: Option<Vec<Image>>,
-        /// A few words (default none)
+        /// A few words
         content: Option<String>,
     }
 }

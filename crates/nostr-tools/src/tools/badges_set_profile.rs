@@ -7,7 +7,7 @@ use crate::argument;
 use crate::compose::address::address_of;
 use crate::compose::{hint, tag};
 use crate::failure::Failure;
-use crate::network::PATIENCE;
+use crate::network::{PATIENCE, Route};
 use crate::publish::Wishes;
 use crate::replace::{Draft, Target};
 use crate::result::SendResult;
@@ -22,28 +22,28 @@ const NAME_BEFORE: &str = "profile_badges";
 
 record! {
     struct Display {
-        /// The badge: 30009:pubkey:d or naddr1…
+        /// 30009:pubkey:d or naddr1
         badge: String,
-        /// The award: id, note1… or nevent1…
+        /// Id of the award
         award_event_id: String,
-        /// A relay that has the badge
+        /// A relay that has it
         badge_relay: Option<String>,
-        /// A relay that has the award
+        /// A relay that has it
         award_relay: Option<String>,
     }
 }
 
 record! {
     struct Input {
-        /// All badges to show, in this order; others are no longer shown
+        /// All to show, in order
         badges: Vec<Display>,
-        /// Content of the event (default: as it is)
+        /// Content (default: as it is)
         content: Option<String>,
-        /// Publish even if no relay says what is shown now
+        /// Even if what is shown now is unknown
         force: Option<bool>,
-        /// Bits of proof of work (NIP-13)
+        /// Bits of work (NIP-13)
         pow: Option<u8>,
-        /// Publish to these relays as well
+        /// Publish there as well
         to_relays: Option<Vec<String>>,
     }
 }
@@ -139,7 +139,7 @@ async fn check(pairs: &[Pair], owner: PublicKey, turn: &Turn<'_>) -> Result<(), 
         return Ok(());
     }
     let filter = Filter::new().ids(pairs.iter().map(|pair| pair.award));
-    let found = turn.session.network.fetch(&[filter], &[], PATIENCE).await.unwrap_or_default();
+    let found = turn.fetch(&[filter], Route::Usual, PATIENCE).await.unwrap_or_default();
     for (index, pair) in pairs.iter().enumerate() {
         let Some(award) = found.iter().find(|event| event.id == pair.award) else { continue };
         let badge = pair.badge.to_string();
@@ -156,5 +156,5 @@ async fn check(pairs: &[Pair], owner: PublicKey, turn: &Turn<'_>) -> Result<(), 
 /// The list under its former kind.
 async fn before(owner: PublicKey, turn: &Turn<'_>) -> Option<Event> {
     let filter = Filter::new().kind(Kind::from_u16(SHOWN_BEFORE)).author(owner).identifier(NAME_BEFORE);
-    turn.session.network.fetch(&[filter], &[], PATIENCE).await.ok()?.into_iter().next()
+    turn.fetch(&[filter], Route::Usual, PATIENCE).await.ok()?.into_iter().next()
 }

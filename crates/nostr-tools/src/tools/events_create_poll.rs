@@ -13,7 +13,7 @@ const POLL: Kind = Kind::Custom(1068);
 
 record! {
     struct PollOption {
-        /// Letters and digits by which votes name it
+        /// Letters and digits
         option_id: String,
         /// The answer
         label: String,
@@ -31,13 +31,13 @@ publication! {
     struct Input {
         /// The question
         question: String,
-        /// The answers, at least two
+        /// Answers, two or more
         options: Vec<PollOption>,
-        /// Relays to send votes to
+        /// Where votes go
         relay_urls: Vec<String>,
-        /// singlechoice (default) or multiplechoice
+        /// Default singlechoice
         poll_type: Option<PollType>,
-        /// Until when votes count, in seconds since 1970
+        /// End, in Unix seconds
         ends_at: Option<u64>,
     }
 }

@@ -3,16 +3,16 @@
 use crate::compose::address::{Name, Reference, address};
 use crate::compose::{Tags, publication, tag};
 use crate::failure::Failure;
-use crate::network::PATIENCE;
+use crate::network::{PATIENCE, Route};
 use crate::result::SendResult;
 use crate::tool::{self, About, Effect, Status, Turn};
 use nostr::prelude::{Event, Filter, Kind, PublicKey, Tag};
 
 publication! {
     struct Input {
-        /// Events: ids, note1… or nevent1…
+        /// Ids, note1 or nevent1
         event_ids: Option<Vec<String>>,
-        /// Events that have an address, all versions: kind:pubkey:d or naddr1…
+        /// All versions: kind:pubkey:d or naddr1
         coordinates: Option<Vec<String>>,
         /// Why
         reason: Option<String>,
@@ -79,7 +79,7 @@ async fn events(ids: &[String], author: PublicKey, turn: &Turn<'_>) -> Result<Ve
     // That an event cannot be found does not mean that it is nowhere.
     let found = match named.is_empty() {
         true => Vec::new(),
-        false => turn.session.network.fetch(&[filter], &[], PATIENCE).await.unwrap_or_default(),
+        false => turn.fetch(&[filter], Route::Usual, PATIENCE).await.unwrap_or_default(),
     };
     let check = |(id, kind, pointer)| {
         let event = found.iter().find(|event| event.id == id);

@@ -9,9 +9,9 @@ use nostr::prelude::Kind;
 
 publication! {
     struct Input {
-        /// The text of the note
+        /// Text
         content: String,
-        /// Tags, each a list of texts that begins with its name
+        /// Tags
         tags: Option<Vec<Vec<String>>>,
     }
 }
@@ -25,8 +25,8 @@ impl tool::Tool for Tool {
         title: "Post a note anonymously",
         status: Status::Stable,
         nips: &[1],
-        summary: "Publishes a note (kind 1) by a key that is made for it and forgotten, over connections of its own. Needs no \
-                  key. Relays still see the address of this machine.",
+        summary: "Publishes a note (kind 1) by a key used once, over connections of its own. Needs no key; relays still see your \
+                  IP address.",
         effect: Effect::Publishes,
         example: r#"{"content":"Nobody said this"}"#,
     };

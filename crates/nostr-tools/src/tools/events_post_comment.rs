@@ -11,19 +11,19 @@ publication! {
     struct Input {
         /// The text
         content: String,
-        /// What the discussion is about: id, nevent1…, or naddr1…
+        /// What it is about: id, nevent1 or naddr1
         root_event_id: String,
-        /// Who wrote that (npub or hex)
+        /// Its author
         root_event_pubkey: String,
         /// Its kind
         root_event_kind: u16,
-        /// The comment that this one answers, if any
+        /// Comment to answer
         parent_event_id: Option<String>,
-        /// Who wrote that comment
+        /// Its author
         parent_event_pubkey: Option<String>,
         /// Its kind (default 1111)
         parent_event_kind: Option<u16>,
-        /// A relay that has the events
+        /// A relay that has them
         relay_hint: Option<String>,
     }
 }
@@ -37,8 +37,7 @@ impl tool::Tool for Tool {
         title: "Comment on an event",
         status: Status::Stable,
         nips: &[22],
-        summary: "Publishes a comment (kind 1111) on an article, a thread or any other event but a note, or an answer to such \
-                  a comment.",
+        summary: "Publishes a comment (kind 1111) on any event but a note, or an answer to one.",
         effect: Effect::Publishes,
         example: r#"{"content":"Well put","root_event_id":"d7dd5eb3ab747e16f8d0212d53032ea2a7cadef53837e5a6c66d42849fcb9027","root_event_pubkey":"79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798","root_event_kind":11}"#,
     };

@@ -14,17 +14,17 @@ const CHAT: u16 = 9;
 
 publication! {
     struct Input {
-        /// The group: its id, or naddr1… or host'id, which also say on which relay it is
+        /// Its id, naddr1 or host'id
         group_id: String,
         /// The message
         content: String,
-        /// The message that this one answers
+        /// Message to answer
         reply_to_id: Option<String>,
-        /// Who wrote that
+        /// Its author
         reply_to_pubkey: Option<String>,
         /// A relay that has it
         reply_to_relay: Option<String>,
-        /// Ids of recent events in the group, so that this one is not used elsewhere
+        /// Recent event ids there
         previous_refs: Option<Vec<String>>,
     }
 }
@@ -38,8 +38,7 @@ impl tool::Tool for Tool {
         title: "Write in a group",
         status: Status::Stable,
         nips: &[29],
-        summary: "Publishes a chat message (kind 9) in a relay-based group. Give the relay of the group in to_relays, unless \
-                  group_id says it.",
+        summary: "Publishes a chat message (kind 9) in a group. Give its relay in to_relays, unless group_id says it.",
         effect: Effect::Publishes,
         example: r#"{"group_id":"pizza","content":"Who is hungry?"}"#,
     };

@@ -3,7 +3,7 @@
 use crate::argument;
 use crate::compose::{self, Tags, publication, tag, text};
 use crate::failure::Failure;
-use crate::network::{PATIENCE, Progress};
+use crate::network::PATIENCE;
 use crate::publish::Route;
 use crate::result::SendResult;
 use crate::tool::{self, About, Effect, Status, Turn};
@@ -14,19 +14,19 @@ const MOST_LETTERS: usize = 64;
 
 publication! {
     struct Input {
-        /// The article, in Markdown
+        /// Markdown
         content: String,
-        /// Its title
+        /// Title
         title: Option<String>,
-        /// A name for it that stays: an article of the same name is replaced. Made from the title if absent
+        /// Its lasting name (default: from the title); the same name replaces
         identifier: Option<String>,
-        /// A summary
+        /// Summary
         summary: Option<String>,
-        /// The address of a picture
+        /// Picture URL
         image: Option<String>,
-        /// When it was published first, in seconds since 1970 (default: now, or what the earlier version says)
+        /// First published, in Unix seconds (default: as before, or now)
         published_at: Option<u64>,
-        /// Topics, with or without #
+        /// Topics
         hashtags: Option<Vec<String>>,
     }
 }
@@ -98,8 +98,7 @@ async fn earlier(
     turn: &Turn<'_>,
 ) -> Result<Option<Event>, Failure> {
     let filter = Filter::new().kind(Kind::LongFormTextNote).author(author).identifier(identifier);
-    let route = Route::Also(places);
-    let found = turn.session.network.fetch_along(&[filter], route, PATIENCE, &Progress::of(turn)).await?;
+    let found = turn.fetch(&[filter], Route::Also(places), PATIENCE).await?;
     Ok(found.into_iter().next())
 }
 

@@ -9,17 +9,17 @@ use nostr::prelude::{Kind, Tag};
 
 publication! {
     struct Input {
-        /// The event: id, note1…, nevent1…, or naddr1…
+        /// Id, nevent1 or naddr1
         event_id: String,
-        /// Who wrote it (npub or hex)
+        /// Its author
         event_pubkey: String,
-        /// Its kind, if you know it
+        /// Its kind
         event_kind: Option<u16>,
-        /// + (default) for a like, - for a dislike, an emoji, or :name: of a custom one
+        /// + (default), -, an emoji, or :name:
         content: Option<String>,
-        /// The image of a custom emoji
+        /// Image of :name:
         emoji_url: Option<String>,
-        /// A relay that has the event
+        /// A relay that has it
         relay_hint: Option<String>,
     }
 }

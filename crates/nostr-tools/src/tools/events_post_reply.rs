@@ -13,21 +13,21 @@ publication! {
     struct Input {
         /// The text
         content: String,
-        /// The event to answer: id, note1…, nevent1…, or naddr1…
+        /// Event to answer: id, nevent1 or naddr1
         reply_to_id: String,
-        /// Who wrote it (npub or hex)
+        /// Its author
         reply_to_pubkey: String,
-        /// Its kind: the answer to a note (1) is a note, to anything else a comment (1111)
+        /// Its kind
         reply_to_kind: u16,
-        /// The beginning of the thread, if it is not the event itself; looked up if absent
+        /// Beginning of the thread (default: looked up)
         root_event_id: Option<String>,
-        /// Who wrote that
+        /// Its author
         root_event_pubkey: Option<String>,
-        /// The kind of that
+        /// Its kind
         root_event_kind: Option<u16>,
-        /// Further people to tell (npub or hex)
+        /// Others to tell
         mentioned_pubkeys: Option<Vec<String>>,
-        /// A relay that has the events
+        /// A relay that has them
         relay_hint: Option<String>,
     }
 }
@@ -41,8 +41,7 @@ impl tool::Tool for Tool {
         title: "Answer an event",
         status: Status::Stable,
         nips: &[10, 22],
-        summary: "Publishes an answer: a note (kind 1) to a note, a comment (kind 1111) to anything else, with thread, \
-                  authors and mentions in its tags.",
+        summary: "Publishes an answer: a note (kind 1) to a note, a comment (kind 1111) to anything else.",
         effect: Effect::Publishes,
         example: r#"{"content":"I agree","reply_to_id":"d7dd5eb3ab747e16f8d0212d53032ea2a7cadef53837e5a6c66d42849fcb9027","reply_to_pubkey":"79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798","reply_to_kind":1}"#,
     };

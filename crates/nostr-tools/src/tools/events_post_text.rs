@@ -9,9 +9,9 @@ use nostr::prelude::Kind;
 
 publication! {
     struct Input {
-        /// The text; nostr:npub1… and nostr:nevent1… in it mention and quote, #words are topics
+        /// Text; nostr:npub1 and nostr:nevent1 mention and quote
         content: String,
-        /// Further tags, each a list of texts that begins with its name
+        /// Further tags
         tags: Option<Vec<Vec<String>>>,
     }
 }
@@ -25,7 +25,7 @@ impl tool::Tool for Tool {
         title: "Post a note",
         status: Status::Stable,
         nips: &[1],
-        summary: "Publishes a short text note (kind 1) by the active key. At least one relay has it when this succeeds.",
+        summary: "Publishes a note (kind 1) by the active key.",
         effect: Effect::Publishes,
         example: r#"{"content":"Hello, Nostr"}"#,
     };

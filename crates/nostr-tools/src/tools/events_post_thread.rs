@@ -10,11 +10,11 @@ const THREAD: Kind = Kind::Custom(11);
 
 publication! {
     struct Input {
-        /// The title
+        /// Title
         subject: String,
-        /// The text
+        /// Text
         content: String,
-        /// Topics, with or without #
+        /// Topics
         hashtags: Option<Vec<String>>,
     }
 }
@@ -28,7 +28,7 @@ impl tool::Tool for Tool {
         title: "Begin a thread",
         status: Status::Stable,
         nips: &[1],
-        summary: "Publishes the beginning of a discussion with a title (kind 11). It is answered with nostr_events_post_comment.",
+        summary: "Publishes the beginning of a discussion (kind 11), answered with nostr_events_post_comment.",
         effect: Effect::Publishes,
         example: r#"{"subject":"Relays","content":"Which ones do you use?","hashtags":["nostr"]}"#,
     };

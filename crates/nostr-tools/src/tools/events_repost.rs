@@ -10,7 +10,7 @@ use nostr::prelude::{Event, Kind, RelayUrl};
 
 publication! {
     struct Input {
-        /// The signed event, as JSON text
+        /// Signed event, as JSON text
         event_json: String,
         /// A relay that has it
         relay_hint: Option<String>,
@@ -26,10 +26,9 @@ impl tool::Tool for Tool {
         title: "Repost an event",
         status: Status::Stable,
         nips: &[18],
-        summary: "Publishes a repost: kind 6 of a note, kind 16 of anything else. nostr_events_query gives events with their \
-                  signature.",
+        summary: "Publishes a repost: kind 6 of a note, kind 16 of anything else.",
         effect: Effect::Publishes,
-        example: r#"{"event_json":"{\"id\":\"…\",\"pubkey\":\"…\",\"created_at\":1700000000,\"kind\":1,\"tags\":[],\"content\":\"Hello\",\"sig\":\"…\"}","relay_hint":"wss://relay.example.com"}"#,
+        example: r#"{"event_json":"{\"id\":\"879591f74393559901841d62e2ec1c722f32221183e999de06d71b066c36baff\",\"pubkey\":\"79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798\",\"created_at\":1700000000,\"kind\":1,\"tags\":[],\"content\":\"Hello\",\"sig\":\"84d28646338130779b68c0d423dca4a2dc74f1a885b149d369bcd0a0693bf511cc12ddeb8457c931051a8a668f6041332c2ceaa6ee9a4e861dd17ed409aa9468\"}","relay_hint":"wss://relay.example.com"}"#,
     };
 
     type Input = Input;
@@ -60,6 +59,8 @@ impl tool::Tool for Tool {
 
 /// Where the event can be fetched, which a repost has to say.
 async fn place(event: &Event, turn: &Turn<'_>) -> Result<RelayUrl, Failure> {
+    // Whoever cannot sign need not look anything up.
+    turn.session.keyring.signer().await?;
     let home = turn.home(Some(event.pubkey)).await;
     let place = if home.is_some() { home } else { turn.holder(event.id).await? };
     let words = "no relay that was asked has this event; say which one does, or publish it first with \

@@ -17,9 +17,9 @@ const MOST_RELAYS: usize = 10;
 
 publication! {
     struct Input {
-        /// The poll: id, note1… or nevent1…
+        /// Id or nevent1
         poll_event_id: String,
-        /// The answers that you choose, by their ids
+        /// Ids of your answers
         option_ids: Vec<String>,
     }
 }
@@ -33,7 +33,7 @@ impl tool::Tool for Tool {
         title: "Vote",
         status: Status::Stable,
         nips: &[88],
-        summary: "Publishes a vote (kind 1018) on the relays that the poll names. A later vote replaces an earlier one.",
+        summary: "Publishes a vote (kind 1018) where the poll wants it. A later vote counts instead.",
         effect: Effect::Publishes,
         example: r#"{"poll_event_id":"d7dd5eb3ab747e16f8d0212d53032ea2a7cadef53837e5a6c66d42849fcb9027","option_ids":["a"]}"#,
     };

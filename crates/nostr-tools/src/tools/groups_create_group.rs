@@ -18,7 +18,7 @@ impl tool::Tool for Tool {
         title: "Create a group",
         status: Status::Stable,
         nips: &[29],
-        summary: "Creates a relay-based group with this id (kind 9007). Say what it is called with nostr_groups_edit_metadata.",
+        summary: "Creates a group (kind 9007). nostr_groups_edit_metadata describes it.",
         effect: Effect::Publishes,
         example: r#"{"group_id":"pizza","content":""}"#,
     };

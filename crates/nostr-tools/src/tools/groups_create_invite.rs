@@ -8,7 +8,7 @@ use crate::tool::{self, About, Effect, Status, Turn};
 
 moderation! {
     struct Input {
-        /// The code; the relay may choose one if absent
+        /// The code
         code: Option<String>,
     }
 }
@@ -22,7 +22,7 @@ impl tool::Tool for Tool {
         title: "Invite to a group",
         status: Status::Stable,
         nips: &[29],
-        summary: "Creates a code that lets people join a closed group (kind 9009). For moderators. Give it to them; nostr_groups_join takes it.",
+        summary: "Creates a code that lets people join a closed group (kind 9009), for nostr_groups_join.",
         effect: Effect::Publishes,
         example: r#"{"group_id":"pizza","content":"","code":"extra-cheese"}"#,
     };

@@ -9,7 +9,7 @@ use crate::tool::{self, About, Effect, Status, Turn};
 
 moderation! {
     struct Input {
-        /// The event: id, note1… or nevent1…
+        /// Id or nevent1
         event_id: String,
     }
 }
@@ -23,7 +23,7 @@ impl tool::Tool for Tool {
         title: "Delete an event in a group",
         status: Status::Stable,
         nips: &[29],
-        summary: "Has an event removed from a relay-based group (kind 9005). For moderators.",
+        summary: "Removes an event from a group (kind 9005).",
         effect: Effect::Replaces,
         example: r#"{"group_id":"pizza","content":"spam","event_id":"d7dd5eb3ab747e16f8d0212d53032ea2a7cadef53837e5a6c66d42849fcb9027"}"#,
     };

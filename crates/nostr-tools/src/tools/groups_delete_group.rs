@@ -18,7 +18,7 @@ impl tool::Tool for Tool {
         title: "Delete a group",
         status: Status::Stable,
         nips: &[29],
-        summary: "Deletes a relay-based group with everything in it (kind 9008). For moderators.",
+        summary: "Deletes a group with everything in it (kind 9008).",
         effect: Effect::Replaces,
         example: r#"{"group_id":"pizza","content":"nobody is here"}"#,
     };

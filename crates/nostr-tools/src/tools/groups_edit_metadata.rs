@@ -14,19 +14,19 @@ use nostr::prelude::{Event, Filter, Tag};
 
 moderation! {
     struct Input {
-        /// What the group is called
+        /// Name
         name: Option<String>,
-        /// What it is about
+        /// Description
         about: Option<String>,
-        /// The address of a picture
+        /// Picture URL
         picture: Option<String>,
-        /// Anybody may read; false: members only
+        /// Anybody may read
         public: Option<bool>,
-        /// Whoever asks is let in; false: only by invitation
+        /// Whoever asks is let in
         open: Option<bool>,
-        /// Anybody may write; false: members only
+        /// Anybody may write
         unrestricted: Option<bool>,
-        /// Anybody may see that it exists; false: members only
+        /// Anybody may see it
         visible: Option<bool>,
     }
 }
@@ -40,8 +40,7 @@ impl tool::Tool for Tool {
         title: "Describe a group",
         status: Status::Stable,
         nips: &[29],
-        summary: "Changes the name, description, picture and openness of a relay-based group (kind 9002); what is not given \
-                  stays as it is. For moderators.",
+        summary: "Describes a group (kind 9002); what is not given stays as it is.",
         effect: Effect::Replaces,
         example: r#"{"group_id":"pizza","content":"","name":"Pizza lovers","about":"All about pizza","public":true,"open":true,"unrestricted":false,"visible":true}"#,
     };

@@ -8,7 +8,7 @@ use crate::tool::{self, About, Effect, Status, Turn};
 
 moderation! {
     struct Input {
-        /// The code of an invitation
+        /// Code of an invitation
         invite_code: Option<String>,
     }
 }
@@ -22,7 +22,7 @@ impl tool::Tool for Tool {
         title: "Join a group",
         status: Status::Stable,
         nips: &[29],
-        summary: "Asks to be let into a relay-based group (kind 9021). The relay refuses it, and says why, if that does not happen at once.",
+        summary: "Asks to be let into a group (kind 9021). The relay says why if it does not.",
         effect: Effect::Publishes,
         example: r#"{"group_id":"pizza","content":"I like pizza","invite_code":"extra-cheese"}"#,
     };

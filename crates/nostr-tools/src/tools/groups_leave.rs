@@ -18,7 +18,7 @@ impl tool::Tool for Tool {
         title: "Leave a group",
         status: Status::Stable,
         nips: &[29],
-        summary: "Leaves a relay-based group (kind 9022).",
+        summary: "Leaves a group (kind 9022).",
         effect: Effect::Replaces,
         example: r#"{"group_id":"pizza","content":"goodbye"}"#,
     };

@@ -10,9 +10,9 @@ use nostr::prelude::Tag;
 
 moderation! {
     struct Input {
-        /// Whom (npub or hex)
+        /// Whom
         pubkey: String,
-        /// Roles, as the relay names them; those before are gone
+        /// All their roles
         roles: Option<Vec<String>>,
     }
 }
@@ -26,7 +26,7 @@ impl tool::Tool for Tool {
         title: "Add a group member",
         status: Status::Stable,
         nips: &[29],
-        summary: "Adds somebody to a relay-based group, or sets the roles of a member (kind 9000). For moderators.",
+        summary: "Adds somebody to a group, or sets the roles of a member (kind 9000).",
         effect: Effect::Replaces,
         example: r#"{"group_id":"pizza","content":"welcome","pubkey":"79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798","roles":["moderator"]}"#,
     };

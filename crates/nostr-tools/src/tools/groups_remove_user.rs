@@ -9,7 +9,7 @@ use crate::tool::{self, About, Effect, Status, Turn};
 
 moderation! {
     struct Input {
-        /// Whom (npub or hex)
+        /// Whom
         pubkey: String,
     }
 }
@@ -23,7 +23,7 @@ impl tool::Tool for Tool {
         title: "Remove a group member",
         status: Status::Stable,
         nips: &[29],
-        summary: "Removes somebody from a relay-based group (kind 9001). For moderators.",
+        summary: "Removes somebody from a group (kind 9001).",
         effect: Effect::Replaces,
         example: r#"{"group_id":"pizza","content":"spam","pubkey":"79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798"}"#,
     };

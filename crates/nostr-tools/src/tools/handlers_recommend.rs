@@ -14,22 +14,22 @@ const HANDLER: Kind = Kind::Custom(31_990);
 
 record! {
     struct Handler {
-        /// The app: 31990:pubkey:d or naddr1…
+        /// 31990:pubkey:d or naddr1
         address: String,
-        /// A relay that has its description
+        /// A relay that has it
         relay: Option<String>,
-        /// Where it runs, such as web, ios or android
+        /// Such as web or ios
         platform: Option<String>,
     }
 }
 
 publication! {
     struct Input {
-        /// The kind of event that the apps are for
+        /// Kind that they are for
         supported_kind: u16,
-        /// The apps; those recommended before for this kind are replaced
+        /// All recommended apps
         handlers: Vec<Handler>,
-        /// A few words (default none)
+        /// A few words
         content: Option<String>,
     }
 }

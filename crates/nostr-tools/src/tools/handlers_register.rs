@@ -36,24 +36,24 @@ impl Entity {
 
 record! {
     struct Link {
-        /// Where it opens, such as web, ios or android
+        /// Such as web or ios
         platform: String,
-        /// The address, with <bech32> where the thing to show is put in
+        /// URL with <bech32> in it
         url: String,
-        /// What can be put in; anything if absent
+        /// For this only
         entity: Option<Entity>,
     }
 }
 
 publication! {
     struct Input {
-        /// A name for the app that stays: a description of the same name is replaced
+        /// Its lasting name; the same name replaces
         identifier: String,
-        /// The kinds of events that it shows
+        /// Kinds that it shows
         kinds: Vec<u16>,
-        /// How it is opened
+        /// How it opens
         links: Vec<Link>,
-        /// Name, picture and so on as JSON text like a profile (default: the profile of the active key)
+        /// Profile as JSON text (default: that of the key)
         content: Option<String>,
     }
 }

@@ -11,15 +11,15 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tempfile::TempDir;
 
-pub struct World {
-    pub relay: Relay,
-    pub me: Keys,
+pub(crate) struct World {
+    pub(crate) relay: Relay,
+    pub(crate) me: Keys,
     local: Local<Server>,
     _home: TempDir,
 }
 
 /// Who the user is.
-pub enum User {
+pub(crate) enum User {
     Somebody,
     Watched,
     Nobody,
@@ -27,19 +27,19 @@ pub enum User {
 
 /// An error as clients see it.
 #[derive(Debug)]
-pub struct Refusal {
-    pub code: i64,
-    pub reason: String,
-    pub pointer: String,
-    pub message: String,
+pub(crate) struct Refusal {
+    pub(crate) code: i64,
+    pub(crate) reason: String,
+    pub(crate) pointer: String,
+    pub(crate) message: String,
 }
 
 impl World {
-    pub async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self::of(User::Somebody).await
     }
 
-    pub async fn of(user: User) -> Self {
+    pub(crate) async fn of(user: User) -> Self {
         let relay = Relay::start(embedded::Options::default()).await.unwrap();
         let home = tempfile::tempdir().unwrap();
         let me = Keys::generate();
@@ -59,16 +59,16 @@ impl World {
         Self { relay, me, local, _home: home }
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         self.relay.url()
     }
 
-    pub fn my_key(&self) -> String {
+    pub(crate) fn my_key(&self) -> String {
         self.me.public_key().to_hex()
     }
 
     /// Calls a tool; what it gives must fit what it says that it gives.
-    pub async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Refusal> {
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Refusal> {
         let params = json!({ "name": format!("nostr_{tool}"), "arguments": arguments });
         let Answer::Result(result) = self.local.request("tools/call", params.to_string().as_bytes()).await else {
             panic!("{tool} was not called");
@@ -92,20 +92,20 @@ impl World {
     }
 
     /// What a relay has under this id.
-    pub async fn stored(&self, id: &str) -> Option<Value> {
+    pub(crate) async fn stored(&self, id: &str) -> Option<Value> {
         let found = self.call("events_query", json!({ "filters": [{ "ids": [id] }] })).await.unwrap();
         found["items"].get(0).cloned()
     }
 
     /// Publishes with a tool, and gives what the relay has then.
-    pub async fn publish(&self, tool: &str, arguments: Value) -> Value {
+    pub(crate) async fn publish(&self, tool: &str, arguments: Value) -> Value {
         let result = self.call(tool, arguments).await.unwrap_or_else(|error| panic!("{tool}: {error:?}"));
         assert_eq!(result["success"], json!([self.url()]), "{tool}");
         self.stored(result["id"].as_str().unwrap()).await.unwrap()
     }
 
     /// The event must have this kind, content and these tags.
-    pub async fn check(&self, tool: &str, arguments: Value, kind: u16, content: &str, tags: Value) {
+    pub(crate) async fn check(&self, tool: &str, arguments: Value, kind: u16, content: &str, tags: Value) {
         let event = self.publish(tool, arguments).await;
         assert_eq!(event["kind"], kind, "{tool}");
         assert_eq!(event["content"], content, "{tool}");
@@ -113,19 +113,19 @@ impl World {
     }
 
     /// It must be refused as a fault in the arguments, there.
-    pub async fn refuses(&self, tool: &str, arguments: Value, pointer: &str) {
+    pub(crate) async fn refuses(&self, tool: &str, arguments: Value, pointer: &str) {
         let words = format!("{tool} {arguments}");
         let refusal = self.call(tool, arguments).await.expect_err(&words);
         assert_eq!((refusal.code, refusal.pointer.as_str()), (-32602, pointer), "{words}: {}", refusal.message);
     }
 
     /// An event by somebody, on the relay.
-    pub async fn plant(&self, keys: &Keys, kind: u16, tags: Value, content: &str) -> Event {
+    pub(crate) async fn plant(&self, keys: &Keys, kind: u16, tags: Value, content: &str) -> Event {
         self.plant_at(0, keys, kind, tags, content).await
     }
 
     /// The same, so many seconds from now.
-    pub async fn plant_at(&self, offset: i64, keys: &Keys, kind: u16, tags: Value, content: &str) -> Event {
+    pub(crate) async fn plant_at(&self, offset: i64, keys: &Keys, kind: u16, tags: Value, content: &str) -> Event {
         let event = event_at(offset, keys, kind, tags, content);
         let text = serde_json::to_string(&event).unwrap();
         self.call("events_publish_signed", json!({ "event_json": text })).await.unwrap();
@@ -134,7 +134,7 @@ impl World {
 }
 
 /// An event by somebody, nowhere.
-pub fn event(keys: &Keys, kind: u16, tags: Value, content: &str) -> Event {
+pub(crate) fn event(keys: &Keys, kind: u16, tags: Value, content: &str) -> Event {
     event_at(0, keys, kind, tags, content)
 }
 
@@ -146,7 +146,8 @@ fn event_at(offset: i64, keys: &Keys, kind: u16, tags: Value, content: &str) -> 
 }
 
 /// The same object with other members.
-pub fn with(base: &Value, members: Value) -> Value {
+#[expect(clippy::needless_pass_by_value, reason = "calls are easier to read")]
+pub(crate) fn with(base: &Value, members: Value) -> Value {
     let mut object = base.clone();
     for (name, value) in members.as_object().unwrap() {
         object[name] = value.clone();
