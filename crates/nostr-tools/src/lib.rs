@@ -12,6 +12,7 @@ mod failure;
 mod follows;
 mod guard;
 mod keyring;
+mod lightning;
 pub mod log;
 mod name;
 mod network;
@@ -28,6 +29,7 @@ mod shape;
 mod signer;
 mod store;
 mod tool;
+mod zap;
 
 pub use self::failure::{Failure, Fault};
 pub use self::guard::Guard;

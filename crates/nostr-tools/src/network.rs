@@ -7,7 +7,7 @@ mod fetch;
 mod route;
 mod send;
 
-pub(crate) use self::fetch::{Answers, newest_of, sort};
+pub(crate) use self::fetch::newest_of;
 pub(crate) use self::route::{Author, List, Route, add};
 pub(crate) use self::send::{Sent, send_through};
 
