@@ -21,6 +21,7 @@ mod read;
 mod record;
 mod relays;
 mod replace;
+mod resources;
 mod result;
 mod server;
 mod session;

@@ -137,7 +137,7 @@ async fn wait(pool: &Pool, publication: &Publication, relays: &[RelayUrl], progr
         if report.verdicts.len() > told {
             told = report.verdicts.len();
             let words = format!("{} of {} relays have it", report.accepted, relays.len());
-            progress.tell(told, relays.len(), &words).await;
+            progress.tell(&words).await;
         }
         let limit = grace.map_or(end, |grace| end.min(grace));
         let is_over = Instant::now() >= limit || all_away(&pool.status(), &report, relays);
