@@ -6,6 +6,7 @@
 //! is allowed.
 
 mod argument;
+mod compose;
 mod confirm;
 mod failure;
 mod follows;
