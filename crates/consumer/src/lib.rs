@@ -16,7 +16,6 @@ pub mod error;
 mod exchange;
 mod lane;
 mod naming;
-pub mod nip05;
 pub mod ongoing;
 mod parts;
 pub mod pins;

@@ -3,12 +3,13 @@
 use crate::customer::Customer;
 use crate::discovery;
 use crate::error::Error;
-use crate::nip05;
 use crate::remote::link;
 use crate::text;
 use nostr::nips::nip05::Nip05Address;
 use nostr::nips::nip19::{FromBech32, Nip19};
 use nostr::prelude::{PublicKey, RelayUrl};
+use rialto_relay::address::Reach;
+use rialto_relay::nip05;
 use rialto_wire::service::{self, Service};
 use std::collections::HashSet;
 
@@ -124,7 +125,8 @@ impl Reference {
         match self {
             Reference::Key(target) => Ok(target.clone()),
             Reference::Address(address) => {
-                let (provider, relays) = nip05::look_up(address).await?;
+                let found = nip05::look_up(address, &Reach::with_loopback()).await?;
+                let (provider, relays) = (found.public_key, found.relays);
                 Ok(Target { provider, id: None, relays: relays.into_iter().take(MAX_HINTS).collect() })
             }
             Reference::Name(name) => by_name(customer, name).await,

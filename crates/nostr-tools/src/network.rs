@@ -1,114 +1,260 @@
 //! Relays: asking them, and telling them.
+//!
+//! [`route`] says which relays, [`fetch`] asks them and [`send`] tells them. Everything here is bounded: how many relays are
+//! used for one thing, how many connections are open, how long anybody waits.
+
+mod fetch;
+mod route;
+mod send;
+
+pub(crate) use self::fetch::newest_of;
+pub(crate) use self::route::{Author, List, Route, add};
+pub(crate) use self::send::{Sent, send_through};
 
 use crate::failure::Failure;
-use crate::result::SendResult;
+use crate::guard::Guard;
 use crate::signer::Signer;
-use nostr::prelude::{Event, Filter, PublicKey, RelayUrl};
+use crate::store::Store;
+use crate::tool::Turn;
+use nostr::prelude::{Keys, PublicKey, RelayUrl};
+use rialto_mcp::call::Call;
+use rialto_relay::address::Reach;
 use rialto_relay::clock::Clock;
-use rialto_relay::pool::{self, Pool};
-use rialto_relay::verdict::Verdict;
-use std::collections::{BTreeMap, HashMap};
+use rialto_relay::pool::{self, Pool, Watch};
+use rialto_relay::socket::Guarded;
+use rialto_relay::status::{State, Status};
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// How long relays have to answer, unless told otherwise.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Nobody can ask us to wait longer.
+const MAX_PATIENCE: Duration = Duration::from_secs(120);
+
 /// How long relays have to take an event.
 const PUBLISH: Duration = Duration::from_secs(15);
+
+/// Connections of one identity that stay open.
+const MAX_OPEN: usize = 32;
+
+/// Identities whose connections stay open.
+const MAX_POOLS: usize = 8;
+
+/// A relay that is away is tried again at once when it is needed, but not more often than this.
+const REDIAL: Duration = Duration::from_secs(3);
+
+/// How long tools wait for a relay to be connected before they tell how it is.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// What callers ask for, within reason.
+pub(crate) fn patience(seconds: Option<u64>) -> Duration {
+    seconds.map_or(PATIENCE, |seconds| Duration::from_secs(seconds.max(1)).min(MAX_PATIENCE))
+}
+
+/// Who is told how far we are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Progress<'a>(Option<&'a Call>);
+
+impl<'a> Progress<'a> {
+    /// Nobody.
+    pub(crate) const NONE: Progress<'static> = Progress(None);
+
+    pub(crate) fn of(turn: &Turn<'a>) -> Self {
+        Self(Some(turn.call))
+    }
+
+    pub(crate) async fn tell(&self, done: usize, total: usize, words: &str) {
+        if let Some(call) = self.0 {
+            #[expect(clippy::cast_precision_loss, reason = "numbers of relays are small")]
+            call.progress(done as f64, Some(total as f64), Some(words)).await;
+        }
+    }
+}
 
 /// Connections to relays, made when they are needed, for each identity its own: a relay that wants to know who we are must not
 /// learn that several of them are one.
 #[derive(Debug)]
 pub(crate) struct Network {
-    relays: Vec<RelayUrl>,
+    pub(crate) store: Store,
+    /// Where strangers may send us.
+    pub(crate) reach: Reach,
+    /// The operator's relays.
+    given: Vec<RelayUrl>,
+    guard: Guard,
     clock: Arc<dyn Clock>,
-    pools: Mutex<HashMap<Option<PublicKey>, Pool>>,
+    state: Mutex<Known>,
+    /// Taken by whoever replaces something.
+    pub(crate) edits: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    pools: HashMap<Option<PublicKey>, Connections>,
+    lists: HashMap<PublicKey, route::Entry>,
+    /// Relays that the user has disconnected.
+    paused: HashSet<RelayUrl>,
+    searchable: HashMap<RelayUrl, bool>,
+}
+
+#[derive(Debug)]
+struct Connections {
+    pool: Pool,
+    used: HashMap<RelayUrl, Instant>,
+    dialled: HashMap<RelayUrl, Instant>,
+    last: Instant,
 }
 
 impl Network {
-    pub(crate) fn new(_directory: &Path, relays: Vec<RelayUrl>, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
-        Ok(Self { relays, clock, pools: Mutex::default() })
+    pub(crate) fn new(directory: &Path, relays: Vec<RelayUrl>, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
+        // The operator's relays may be at home; nobody else's may.
+        let hosts = relays.iter().filter_map(|relay| relay.host()).map(|host| host.to_string());
+        Ok(Self {
+            store: Store::new(directory),
+            reach: Reach::with_hosts(hosts),
+            given: relays,
+            guard: Guard::default(),
+            clock,
+            state: Mutex::default(),
+            edits: tokio::sync::Mutex::new(()),
+        })
     }
 
-    /// The connections of one identity, or of nobody.
-    fn pool(&self, who: Option<&Signer>) -> Pool {
-        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Keeps to what the operator allows.
+    #[must_use]
+    pub(crate) fn within(mut self, guard: &Guard) -> Self {
+        self.guard = guard.clone();
+        self
+    }
+
+    fn state(&self) -> MutexGuard<'_, Known> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn options(&self, keys: Option<Keys>) -> pool::Options {
+        pool::Options {
+            keys,
+            give_up: PUBLISH,
+            quorum: 1,
+            clock: self.clock.clone(),
+            dial: Arc::new(Guarded(self.reach.clone())),
+        }
+    }
+
+    /// The connections of one identity, or of nobody, with these relays among them.
+    fn pool(&self, who: Option<&Signer>, relays: &[RelayUrl]) -> Pool {
         let key = who.map(Signer::public_key);
-        let make = || {
-            let options = pool::Options {
-                keys: who.and_then(Signer::local).cloned(),
-                give_up: PUBLISH,
-                clock: self.clock.clone(),
-                ..pool::Options::default()
-            };
-            Pool::start(&self.relays, Vec::new(), options).0
-        };
-        pools.entry(key).or_insert_with(make).clone()
-    }
-
-    /// Asks relays for events: these, or ours. Each event comes once, the newest first.
-    pub(crate) async fn fetch(
-        &self,
-        filters: &[Filter],
-        relays: &[RelayUrl],
-        patience: Duration,
-    ) -> Result<Vec<Event>, Failure> {
-        let pool = self.pool(None);
-        for relay in relays {
-            pool.add(relay);
-        }
-        if pool.urls().is_empty() {
-            return Err(Failure::relays("no relay is known; add one with nostr_relays_set"));
-        }
-        let mut events = pool.query(filters, patience).all().await;
-        events.sort_by(|one, other| other.created_at.cmp(&one.created_at).then_with(|| one.id.cmp(&other.id)));
-        Ok(events)
-    }
-
-    /// Publishes to these relays, or to ours. That none took it is an error.
-    pub(crate) async fn publish(
-        &self,
-        event: &Event,
-        relays: &[RelayUrl],
-        who: Option<&Signer>,
-    ) -> Result<SendResult, Failure> {
-        let pool = self.pool(who);
-        let chosen: Vec<String> = relays.iter().map(|relay| relay.as_str_without_trailing_slash().to_owned()).collect();
-        for relay in relays {
-            pool.add(relay);
-        }
-        if pool.urls().is_empty() {
-            return Err(Failure::relays("no relay is known; add one with nostr_relays_set"));
-        }
-        let publication = pool.publish_to(event, |url| chosen.is_empty() || chosen.iter().any(|one| one == url));
-        let _ = tokio::time::timeout(PUBLISH, publication.finished()).await;
-        let report = publication.report();
-        let mut result = SendResult {
-            id: event.id.to_hex(),
-            success: Vec::new(),
-            failed: BTreeMap::new(),
-            pubkey: event.pubkey.to_hex(),
-        };
-        for (relay, verdict) in &report.verdicts {
-            match verdict {
-                Verdict::Accepted => result.success.push(relay.to_string()),
-                other => drop(result.failed.insert(relay.to_string(), words(other))),
+        let now = Instant::now();
+        let mut state = self.state();
+        if !state.pools.contains_key(&key) && state.pools.len() >= MAX_POOLS {
+            let oldest = state.pools.iter().filter(|(key, _)| key.is_some()).min_by_key(|(_, one)| one.last);
+            if let Some(oldest) = oldest.map(|(key, _)| *key) {
+                state.pools.remove(&oldest);
             }
         }
-        if result.success.is_empty() {
-            let failed = serde_json::to_value(&result.failed).unwrap_or_default();
-            return Err(Failure::relays("no relay took the event").with("failed", failed).with("id", result.id));
+        let connections = state.pools.entry(key).or_insert_with(|| Connections {
+            pool: Pool::start(&[], Vec::new(), self.options(who.and_then(Signer::local).cloned())).0,
+            used: HashMap::new(),
+            dialled: HashMap::new(),
+            last: now,
+        });
+        connections.last = now;
+        let away: HashSet<Arc<str>> =
+            connections.pool.status().into_iter().filter(is_away).map(|status| status.url).collect();
+        for relay in relays {
+            let is_due = connections.dialled.get(relay).is_none_or(|before| *before + REDIAL <= now);
+            if is_due && away.contains(relay.as_str_without_trailing_slash()) {
+                connections.pool.remove(relay);
+                connections.dialled.insert(relay.clone(), now);
+            }
+            connections.pool.add(relay);
+            connections.used.insert(relay.clone(), now);
         }
-        Ok(result)
+        connections.close_unused(relays);
+        connections.pool.clone()
+    }
+
+    /// Connections for one purpose, which hear of what `watches` describe.
+    pub(crate) fn pool_apart(
+        &self,
+        keys: Option<Keys>,
+        relays: &[RelayUrl],
+        watches: Vec<Watch>,
+    ) -> (Pool, tokio::sync::mpsc::Receiver<pool::Arrival>) {
+        Pool::start(relays, watches, self.options(keys))
+    }
+
+    /// How the relays are that strangers do not know us by.
+    pub(crate) fn status(&self) -> Vec<Status> {
+        let state = self.state();
+        state.pools.get(&None).map(|connections| connections.pool.status()).unwrap_or_default()
+    }
+
+    /// Connects, and waits a moment for it.
+    pub(crate) async fn connect(&self, relays: &[RelayUrl]) {
+        {
+            let mut state = self.state();
+            for relay in relays {
+                state.paused.remove(relay);
+                // Who asks for a connection wants it now, not after the next pause.
+                for connections in state.pools.values_mut() {
+                    if connections.pool.status().iter().any(|status| is_away(status) && is_at(status, relay)) {
+                        connections.pool.remove(relay);
+                    }
+                }
+            }
+        }
+        let pool = self.pool(None, relays);
+        let is_decided = |status: &Status| !matches!(status.state, State::Connecting);
+        let ours = |status: &&Status| relays.iter().any(|relay| is_at(status, relay));
+        pool.wait(CONNECT, |all| all.iter().filter(ours).all(is_decided)).await;
+    }
+
+    /// Ends the connections to these relays, of everybody, and leaves them alone until they are wanted again.
+    pub(crate) fn disconnect(&self, relays: &[RelayUrl]) {
+        let mut state = self.state();
+        for relay in relays {
+            for connections in state.pools.values_mut() {
+                connections.pool.remove(relay);
+                connections.used.remove(relay);
+            }
+            state.paused.insert(relay.clone());
+        }
     }
 }
 
-fn words(verdict: &Verdict) -> String {
-    match verdict {
-        Verdict::Accepted => String::new(),
-        Verdict::Refused(words) | Verdict::GaveUp(words) | Verdict::Work { message: words, .. } => words.clone(),
-        Verdict::TooLarge { limit } => format!("it takes at most {limit} bytes"),
+impl Connections {
+    /// Ends the connections that were used longest ago, if there are too many.
+    fn close_unused(&mut self, wanted: &[RelayUrl]) {
+        while self.used.len() > MAX_OPEN.max(wanted.len()) {
+            let oldest = self.used.iter().filter(|(relay, _)| !wanted.contains(relay)).min_by_key(|(_, time)| **time);
+            let Some(oldest) = oldest.map(|(relay, _)| relay.clone()) else { return };
+            self.pool.remove(&oldest);
+            self.used.remove(&oldest);
+            self.dialled.remove(&oldest);
+        }
+    }
+}
+
+fn is_away(status: &Status) -> bool {
+    matches!(status.state, State::Down { .. })
+}
+
+/// Whether this is how that relay is.
+pub(crate) fn is_at(status: &Status, relay: &RelayUrl) -> bool {
+    *status.url == *relay.as_str_without_trailing_slash()
+}
+
+/// Why a relay did not do what it was asked for, as far as we know.
+fn excuse(statuses: &[Status], relay: &RelayUrl) -> String {
+    let status = statuses.iter().find(|status| is_at(status, relay));
+    match status.map(|status| (&status.state, &status.complaint)) {
+        Some((State::Down { reason, .. }, _)) => reason.clone(),
+        Some((State::Connecting, _)) => "no connection yet".to_owned(),
+        Some((_, Some(complaint))) => complaint.clone(),
+        _ => "no answer in time".to_owned(),
     }
 }

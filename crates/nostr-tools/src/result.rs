@@ -6,6 +6,23 @@ use nostr::nips::nip19::ToBech32;
 use nostr::prelude::{Event, PublicKey, Tag};
 use std::collections::BTreeMap;
 
+/// What a stranger said, fit to be shown: one short line, without anything that terminals or models could take for more.
+pub(crate) fn quoted(text: &str) -> String {
+    const LONGEST: usize = 300;
+    let plain = text.chars().map(|c| if c.is_control() || is_invisible(c) { ' ' } else { c });
+    let mut short: String = plain.take(LONGEST + 1).collect();
+    if short.chars().count() > LONGEST {
+        short.pop();
+        short.push('…');
+    }
+    short.trim().to_owned()
+}
+
+/// Characters that turn the direction of writing, or hide.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
 /// A public key as people write it.
 pub(crate) fn npub(key: &PublicKey) -> String {
     // There is nothing in a key that could not be written.
@@ -86,5 +103,59 @@ record! {
         items: Vec<EventItem>,
         /// How many there are
         count: u64,
+    }
+}
+
+record! {
+    /// A relay, and how it is.
+    struct RelayStatusRow {
+        /// Its address
+        url: String,
+        /// connected, connecting, disconnected, or why it cannot be reached
+        status: String,
+        /// Whether we read from it
+        read: bool,
+        /// Whether we write to it
+        write: bool,
+        /// Whether it is used only because of other people's relay lists
+        discovery: bool,
+    }
+}
+
+record! {
+    /// Relays.
+    struct RelayListResult {
+        /// The relays
+        relays: Vec<RelayStatusRow>,
+    }
+}
+
+record! {
+    /// Somebody who is followed.
+    struct FollowEntry {
+        /// Who (hex or npub)
+        pubkey: String,
+        /// A relay where they can be found
+        relay_url: Option<String>,
+        /// A name for them
+        petname: Option<String>,
+    }
+}
+
+record! {
+    /// How publishing a profile or list went.
+    struct PublishResult {
+        /// Whether it is kept here
+        saved: bool,
+        /// Whether a relay has it
+        published: bool,
+        /// Relays that have it
+        success_relays: Vec<String>,
+        /// Relays that do not, and why
+        failed_relays: BTreeMap<String, String>,
+        /// The id of the event, in hex
+        event_id: Option<String>,
+        /// Whose it is, in hex
+        pubkey: Option<String>,
     }
 }

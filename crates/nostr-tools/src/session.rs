@@ -55,7 +55,7 @@ impl Session {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         Ok(Self {
             keyring: Keyring::open(&directory, passphrase)?,
-            network: Network::new(&directory, relays, clock.clone())?,
+            network: Network::new(&directory, relays, clock.clone())?.within(&guard),
             guard,
             clock,
             options,

@@ -66,7 +66,7 @@ pub(crate) async fn live(relay: &Arc<Relay>, shared: &Arc<Shared>, mut stop: wat
         };
         let reason = tokio::select! {
             reason = work => reason,
-            _ = stop.changed() => break,
+            () = ended(&mut stop, relay) => break,
         };
         lock(&relay.outbox).disconnected();
         // Whoever asks does not wait for a relay that is not there.
@@ -93,12 +93,20 @@ pub(crate) async fn live(relay: &Arc<Relay>, shared: &Arc<Shared>, mut stop: wat
         };
         tokio::select! {
             () = tick => {}
-            _ = stop.changed() => break,
+            () = ended(&mut stop, relay) => break,
         }
     }
     information.abort();
     lock(&relay.outbox).close();
     lock(&relay.queries).clear();
+}
+
+/// Waits until the pool stops or gives up this relay.
+async fn ended(stop: &mut watch::Receiver<bool>, relay: &Relay) {
+    tokio::select! {
+        _ = stop.changed() => {}
+        () = relay.leave.notified() => {}
+    }
 }
 
 fn set(relay: &Relay, shared: &Shared, change: impl FnOnce(&mut Status)) {
@@ -119,7 +127,7 @@ fn innermost(error: &std::io::Error) -> String {
 async fn inform(relay: Arc<Relay>, shared: Arc<Shared>) {
     for wait in [0, 5, 60, 600] {
         tokio::time::sleep(Duration::from_secs(wait)).await;
-        if let Ok(limits) = Limits::ask(&relay.url).await {
+        if let Ok(limits) = Limits::ask_through(&*shared.options.dial, &relay.url).await {
             set(&relay, &shared, |status| status.limits = Some(limits));
             return;
         }
@@ -264,7 +272,8 @@ impl<'a> Connection<'a> {
             }
             Some(Said::EndOfStored { subscription }) => {
                 let query = lock(&self.relay.queries).remove(&subscription);
-                if query.is_some() {
+                if let Some(query) = query {
+                    query.answered(&self.relay.name);
                     self.send(Message::text(frame::unsubscribe(&subscription))).await?;
                     self.flush().await?;
                 }

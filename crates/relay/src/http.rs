@@ -19,6 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// What was fetched.
 #[derive(Debug, Clone)]
 pub struct Document {
+    /// The number of the answer; always one that means success.
+    pub status: u16,
     pub body: Bytes,
     /// What time it is at the other end, in seconds since 1970.
     pub date: Option<u64>,
@@ -59,9 +61,10 @@ async fn fetch(url: &Url, accept: &str, addresses: Option<&[SocketAddr]>) -> io:
         if !response.status().is_success() {
             return Err(io::Error::other(format!("the answer is {}", response.status())));
         }
+        let status = response.status().as_u16();
         let date = response.headers().get(DATE).and_then(|date| seconds(date.to_str().ok()?));
         let body = Limited::new(response.into_body(), MAX_DOCUMENT).collect().await;
-        body.map(|body| Document { body: body.to_bytes(), date }).map_err(io::Error::other)
+        body.map(|body| Document { status, body: body.to_bytes(), date }).map_err(io::Error::other)
     };
     // The connection does the work while the exchange waits.
     let mut exchange = std::pin::pin!(exchange);

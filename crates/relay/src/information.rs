@@ -1,9 +1,13 @@
 //! What a relay says about its limits (NIP-11).
 
 use crate::http;
+use crate::socket::Dial;
 use nostr::prelude::RelayUrl;
 use nostr::types::url::Url;
 use serde::Deserialize;
+
+/// What a relay is asked for.
+pub const MEDIA_TYPE: &str = "application/nostr+json";
 
 /// The limits that matter to us. A relay that says nothing has none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -33,12 +37,16 @@ impl Limits {
 
     /// The same, with the relay's time in seconds since 1970, if it tells.
     pub async fn ask_with_date(relay: &RelayUrl) -> std::io::Result<(Self, Option<u64>)> {
-        let mut url = Url::parse(relay.as_str()).map_err(std::io::Error::other)?;
-        let scheme = if url.scheme() == "wss" { "https" } else { "http" };
-        // Only changes that keep the URL valid can fail here, and this one does.
-        url.set_scheme(scheme).map_err(|()| std::io::Error::other("no web address"))?;
-        let document = http::get(&url, "application/nostr+json").await?;
+        let document = http::get(&address(relay)?, MEDIA_TYPE).await?;
         Ok((Self::read(&document.body), document.date))
+    }
+
+    /// Asks a relay where `dial` allows it.
+    pub(crate) async fn ask_through(dial: &dyn Dial, relay: &RelayUrl) -> std::io::Result<Self> {
+        let url = address(relay)?;
+        let addresses = dial.addresses(&url).await?;
+        let document = http::get_from(&url, MEDIA_TYPE, addresses.as_deref()).await?;
+        Ok(Self::read(&document.body))
     }
 
     fn read(body: &[u8]) -> Self {
@@ -54,6 +62,15 @@ impl Limits {
             work: number("min_pow_difficulty").and_then(|bits| u8::try_from(bits).ok()),
         }
     }
+}
+
+/// Where a relay tells about itself.
+pub fn address(relay: &RelayUrl) -> std::io::Result<Url> {
+    let mut url = Url::parse(relay.as_str()).map_err(std::io::Error::other)?;
+    let scheme = if url.scheme() == "wss" { "https" } else { "http" };
+    // Only changes that keep the URL valid can fail here, and this one does.
+    url.set_scheme(scheme).map_err(|()| std::io::Error::other("no web address"))?;
+    Ok(url)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //!
 //! [`pool::Pool`] is where to start. It knows nothing of what the events mean.
 
+pub mod address;
 mod backoff;
 pub mod clock;
 mod connection;
@@ -10,6 +11,7 @@ mod frame;
 pub mod gate;
 pub mod http;
 pub mod information;
+pub mod nip05;
 mod outbox;
 pub mod pool;
 pub mod probe;

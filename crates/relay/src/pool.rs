@@ -109,6 +109,8 @@ pub(crate) struct Relay {
     pub(crate) status: Mutex<Status>,
     /// Grows with each change of the subscription.
     pub(crate) version: AtomicU64,
+    /// It is not wanted any more.
+    pub(crate) leave: Notify,
 }
 
 /// A query as one relay sees it.
@@ -121,9 +123,15 @@ pub(crate) struct Open {
     pub(crate) found: mpsc::UnboundedSender<Event>,
     pub(crate) count: usize,
     pub(crate) bytes: usize,
+    answered: Arc<Mutex<Vec<Arc<str>>>>,
 }
 
 impl Open {
+    /// A relay has sent all that it has.
+    pub(crate) fn answered(&self, relay: &Arc<str>) {
+        lock(&self.answered).push(relay.clone());
+    }
+
     /// Takes an event; says whether more are welcome.
     pub(crate) fn take(&mut self, event: Event, length: usize) -> bool {
         self.count += 1;
@@ -184,10 +192,23 @@ impl Pool {
             unwanted: Mutex::default(),
             status: Mutex::new(status),
             version: AtomicU64::new(0),
+            leave: Notify::new(),
         });
         relays.push(relay.clone());
         let (task_shared, stop) = (shared.clone(), self.0.stop.subscribe());
         tokio::spawn(async move { connection::live(&relay, &task_shared, stop).await });
+    }
+
+    /// Gives up a relay. What waits for it is not sent any more.
+    pub fn remove(&self, url: &RelayUrl) {
+        let name = url.as_str_without_trailing_slash();
+        lock(&self.0.shared.relays).retain(|relay| {
+            let stays = *relay.name != *name;
+            if !stays {
+                relay.leave.notify_one();
+            }
+            stays
+        });
     }
 
     fn relays(&self) -> Vec<Arc<Relay>> {
@@ -229,10 +250,16 @@ impl Pool {
 
     /// Asks all relays for stored events. Those that do not answer before `end` are not waited for.
     pub fn query(&self, filters: &[Filter], patience: Duration) -> Query {
+        self.query_at(filters, patience, |_| true)
+    }
+
+    /// Asks those relays that `chosen` names.
+    pub fn query_at(&self, filters: &[Filter], patience: Duration, chosen: impl Fn(&str) -> bool) -> Query {
         let number = self.0.shared.queries.fetch_add(1, Ordering::Relaxed);
         let name = format!("q{number}");
         let (found, events) = mpsc::unbounded_channel();
-        let relays = self.relays();
+        let relays: Vec<Arc<Relay>> = self.relays().into_iter().filter(|relay| chosen(&relay.name)).collect();
+        let answered = Arc::default();
         for relay in &relays {
             // A relay that is known to be away is not waited for.
             if matches!(lock(&relay.status).state, State::Down { tries, .. } if tries > 1) {
@@ -245,11 +272,12 @@ impl Pool {
                 found: found.clone(),
                 count: 0,
                 bytes: 0,
+                answered: Arc::clone(&answered),
             };
             lock(&relay.queries).insert(name.clone(), open);
             relay.wake.notify_one();
         }
-        Query { name, relays, events, seen: HashSet::new(), end: Instant::now() + patience }
+        Query { name, relays, events, seen: HashSet::new(), end: Instant::now() + patience, answered }
     }
 
     pub fn status(&self) -> Vec<Status> {
@@ -323,6 +351,7 @@ pub struct Query {
     events: mpsc::UnboundedReceiver<Event>,
     seen: HashSet<EventId>,
     end: Instant,
+    answered: Arc<Mutex<Vec<Arc<str>>>>,
 }
 
 impl Query {
@@ -334,6 +363,11 @@ impl Query {
                 return Some(event);
             }
         }
+    }
+
+    /// The relays that have sent all that they have, so far.
+    pub fn answered(&self) -> Vec<Arc<str>> {
+        lock(&self.answered).clone()
     }
 
     pub async fn all(mut self) -> Vec<Event> {

@@ -1,5 +1,6 @@
 //! Connections to relays: TCP, TLS and WebSocket. Behind a trait, so that tests can bring their own.
 
+use crate::address::Reach;
 use futures_util::{Sink, Stream};
 use nostr::prelude::RelayUrl;
 use nostr::types::url::Url;
@@ -32,6 +33,11 @@ pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// Opens connections.
 pub trait Dial: std::fmt::Debug + Send + Sync + 'static {
     fn dial<'a>(&'a self, url: &'a RelayUrl) -> Later<'a, io::Result<Box<dyn Duplex>>>;
+
+    /// The addresses at which a relay may be asked about itself; `None` for wherever its name leads.
+    fn addresses<'a>(&'a self, _url: &'a Url) -> Later<'a, io::Result<Option<Vec<SocketAddr>>>> {
+        Box::pin(async { Ok(None) })
+    }
 }
 
 /// Opens real ones.
@@ -40,16 +46,36 @@ pub struct Network;
 
 impl Dial for Network {
     fn dial<'a>(&'a self, url: &'a RelayUrl) -> Later<'a, io::Result<Box<dyn Duplex>>> {
+        Box::pin(open(url, None))
+    }
+}
+
+/// Opens real ones, but only to where they may lead: for relays that strangers name.
+#[derive(Debug, Clone, Default)]
+pub struct Guarded(pub Reach);
+
+impl Dial for Guarded {
+    fn dial<'a>(&'a self, url: &'a RelayUrl) -> Later<'a, io::Result<Box<dyn Duplex>>> {
         Box::pin(async move {
-            let stream = connect(&Url::parse(url.as_str()).map_err(io::Error::other)?, None).await?;
-            let mut config = WebSocketConfig::default();
-            config.max_message_size = Some(MAX_MESSAGE);
-            config.max_frame_size = Some(MAX_MESSAGE);
-            let opened = client_async_with_config(url.as_str(), stream, Some(config)).await;
-            let (socket, _) = opened.map_err(io::Error::other)?;
-            Ok(Box::new(socket) as Box<dyn Duplex>)
+            let parsed = Url::parse(url.as_str()).map_err(io::Error::other)?;
+            let addresses = self.0.addresses(&parsed).await.map_err(io::Error::other)?;
+            open(url, Some(&addresses)).await
         })
     }
+
+    fn addresses<'a>(&'a self, url: &'a Url) -> Later<'a, io::Result<Option<Vec<SocketAddr>>>> {
+        Box::pin(async move { self.0.addresses(url).await.map(Some).map_err(io::Error::other) })
+    }
+}
+
+async fn open(url: &RelayUrl, addresses: Option<&[SocketAddr]>) -> io::Result<Box<dyn Duplex>> {
+    let stream = connect(&Url::parse(url.as_str()).map_err(io::Error::other)?, addresses).await?;
+    let mut config = WebSocketConfig::default();
+    config.max_message_size = Some(MAX_MESSAGE);
+    config.max_frame_size = Some(MAX_MESSAGE);
+    let opened = client_async_with_config(url.as_str(), stream, Some(config)).await;
+    let (socket, _) = opened.map_err(io::Error::other)?;
+    Ok(Box::new(socket) as Box<dyn Duplex>)
 }
 
 /// A byte stream, encrypted or not.

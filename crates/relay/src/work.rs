@@ -34,12 +34,17 @@ pub fn demanded(report: &Report) -> Option<NonZeroU8> {
 /// The event with the work done and a new signature; `None` if it cannot be done. Takes up to seconds, on another thread.
 pub async fn done(keys: &Keys, event: &Event, bits: NonZeroU8) -> Option<Event> {
     let Event { pubkey, created_at, kind, tags, content, .. } = event.clone();
-    let tags = tags.into_iter().filter(|tag: &Tag| Nip13Tag::try_from(tag).is_err());
-    let unsigned = UnsignedEvent::new(pubkey, created_at, kind, tags, content);
+    let mined = mined(UnsignedEvent::new(pubkey, created_at, kind, tags, content), bits).await?;
+    Some(sign(keys, mined))
+}
+
+/// The same for an event that is not signed yet.
+pub async fn mined(mut unsigned: UnsignedEvent, bits: NonZeroU8) -> Option<UnsignedEvent> {
+    unsigned.tags.retain(|tag: &Tag| Nip13Tag::try_from(tag).is_err());
+    unsigned.id = None;
     // A relay that wants work for every answer must not have all processors to itself.
     let _turn = ONE_AT_A_TIME.acquire().await.ok()?;
-    let mined = tokio::task::spawn_blocking(move || unsigned.mine(&SingleThreadPow, bits)).await.ok()?;
-    Some(sign(keys, mined.ok()?))
+    tokio::task::spawn_blocking(move || unsigned.mine(&SingleThreadPow, bits)).await.ok()?.ok()
 }
 
 #[cfg(test)]

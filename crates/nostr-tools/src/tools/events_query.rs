@@ -1,24 +1,29 @@
 //! `nostr_events_query`: events by filters.
 
+use crate::argument;
 use crate::failure::Failure;
-use crate::network::PATIENCE;
-use crate::result::{EventItem, EventItemsResult};
+use crate::network::{Route, patience};
+use crate::result::EventItemsResult;
 use crate::shape::record;
 use crate::tool::{self, About, Effect, Status, Turn};
 use nostr::prelude::Filter;
 use serde_json::Value;
-use std::time::Duration;
 
 record! {
     struct Input {
-        /// Filters as in NIP-01; an event that fits any of them is found
+        /// Filters as in NIP-01; an event that fits any of them is found. Keys and ids may be hex or npub1…, note1…
         filters: Vec<Value>,
-        /// How many events at most
+        /// How many events at most (default 100)
         limit: Option<u64>,
         /// How long to wait for relays
         timeout_secs: Option<u64>,
+        /// Ask these relays only
+        relays: Option<Vec<String>>,
     }
 }
+
+/// As many as relays take at once.
+const MAX_FILTERS: usize = 20;
 
 pub(crate) struct Tool;
 
@@ -38,15 +43,18 @@ impl tool::Tool for Tool {
     type Output = EventItemsResult;
 
     async fn run(input: Input, turn: &Turn<'_>) -> Result<EventItemsResult, Failure> {
-        let filters = input.filters.iter().enumerate().map(|(index, filter)| {
-            serde_json::from_value::<Filter>(filter.clone())
-                .map_err(|error| Failure::invalid(format!("not a filter: {error}")).at(format!("/filters/{index}")))
-        });
-        let filters: Vec<Filter> = filters.collect::<Result<_, _>>()?;
-        let patience = input.timeout_secs.map_or(PATIENCE, Duration::from_secs);
-        let events = turn.session.network.fetch(&filters, &[], patience).await?;
-        let limit = usize::try_from(input.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
-        let items: Vec<EventItem> = events.iter().take(limit).map(EventItem::from).collect();
-        Ok(EventItemsResult { count: items.len() as u64, items })
+        if input.filters.is_empty() || input.filters.len() > MAX_FILTERS {
+            return Err(Failure::invalid(format!("1 to {MAX_FILTERS} filters can be asked for")).at("/filters"));
+        }
+        let limit = argument::limit(input.limit, 100)?;
+        let read = |(index, value): (usize, &Value)| -> Result<Filter, Failure> {
+            let filter = argument::filter(value, &format!("/filters/{index}"))?;
+            let own = filter.limit.unwrap_or(limit).min(limit);
+            Ok(filter.limit(own))
+        };
+        let filters: Vec<Filter> = input.filters.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+        let relays = argument::relays(input.relays.as_deref().unwrap_or_default(), "/relays")?;
+        let route = if relays.is_empty() { Route::Usual } else { Route::Only(&relays) };
+        turn.list(&filters, route, patience(input.timeout_secs), limit).await
     }
 }

@@ -1,0 +1,297 @@
+//! Zaps (NIP-57): what a receipt says, and whether it is true.
+//!
+//! Anybody can publish a receipt. It counts only if it is signed by the key that the recipient's own Lightning server names,
+//! and if the invoice in it is for the amount and the request that it claims.
+
+use crate::failure::Failure;
+use crate::lightning::lnurl::{self, Service};
+use crate::lightning::{Invoice, sha256};
+use crate::network::{Route, patience};
+use crate::profile;
+use crate::result::quoted;
+use crate::shape::{choice, record};
+use crate::tool::Turn;
+use futures_util::StreamExt;
+use nostr::prelude::{Event, Filter, Kind, PublicKey};
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+/// Recipients whose Lightning servers are asked on account of one call, and how many at once.
+const MAX_RECIPIENTS: usize = 20;
+const AT_ONCE: usize = 4;
+
+choice! {
+    enum Verdict {
+        /// It passed every check.
+        Valid = "valid",
+        Invalid = "invalid",
+        /// Nobody could tell whether the signer is the right one.
+        Unchecked = "unchecked",
+    }
+}
+
+choice! {
+    enum Direction { Received = "received", Sent = "sent", Own = "self", }
+}
+
+record! {
+    /// A zap, as its receipt tells of it.
+    struct Zap {
+        /// The receipt's id, in hex
+        id: String,
+        /// When it was paid (seconds since 1970)
+        created_at: u64,
+        /// Who was zapped, in hex
+        recipient: String,
+        /// Who zapped, in hex; a throw-away key if anonymous
+        sender: Option<String>,
+        /// How much, in satoshis
+        amount_sats: u64,
+        /// How much, in thousandths
+        amount_msats: u64,
+        /// What the sender wrote
+        comment: Option<String>,
+        /// The event that was zapped, in hex
+        event_id: Option<String>,
+        /// The addressable event that was zapped
+        coordinate: Option<String>,
+        /// For the key that was asked about
+        direction: Option<Direction>,
+        /// valid, invalid, or unchecked: the recipient's server could not be asked
+        verdict: Verdict,
+        /// What is wrong with it
+        problems: Vec<String>,
+    }
+}
+
+record! {
+    /// What zap lists take.
+    struct Query {
+        /// Whose (npub or hex; default the active key)
+        pubkey: Option<String>,
+        /// How many at most (default 20)
+        limit: Option<u64>,
+        /// Not older (seconds since 1970)
+        since: Option<u64>,
+        /// Not newer
+        until: Option<u64>,
+        /// Ask recipients' Lightning servers who signs for them (default true)
+        validate: Option<bool>,
+        /// How long to wait for relays
+        timeout_secs: Option<u64>,
+    }
+}
+
+record! {
+    /// Zaps.
+    struct Zaps {
+        /// Whose, in hex
+        pubkey: String,
+        /// The zaps, newest first
+        zaps: Vec<Zap>,
+        /// How many
+        count: u64,
+        /// What the valid ones add up to, in satoshis
+        total_sats: u64,
+    }
+}
+
+/// Whom to trust with receipts for somebody, or why that is not known.
+pub(crate) type Trusted = Result<Service, String>;
+
+/// One receipt, and the request in it.
+struct Reading<'a> {
+    receipt: &'a Event,
+    request: Option<Event>,
+    problems: Vec<String>,
+}
+
+fn values<'a>(event: &'a Event, name: &'a str) -> impl Iterator<Item = &'a str> {
+    event.tags.iter().filter(move |tag| tag.kind() == name).filter_map(|tag| tag.content())
+}
+
+/// Whom a receipt says that it is for.
+pub(crate) fn recipient(receipt: &Event) -> Option<PublicKey> {
+    values(receipt, "p").next().and_then(|key| PublicKey::from_hex(key).ok())
+}
+
+impl Reading<'_> {
+    fn complain(&mut self, words: impl Into<String>) {
+        self.problems.push(words.into());
+    }
+
+    fn check_request(&mut self) {
+        let text = values(self.receipt, "description").next().unwrap_or_default();
+        let request = serde_json::from_str::<Event>(text).ok();
+        let Some(request) = request.filter(|request| request.kind == Kind::ZapRequest && request.verify().is_ok())
+        else {
+            return self.complain("there is no signed zap request in it");
+        };
+        if values(&request, "p").count() != 1 || values(&request, "e").count() > 1 || values(&request, "a").count() > 1
+        {
+            self.complain("the zap request does not say clearly for whom or what it is");
+        }
+        for name in ["p", "e", "a"] {
+            if values(&request, name).next() != values(self.receipt, name).next() {
+                self.complain(format!("its `{name}` tag is not the one of the zap request"));
+            }
+        }
+        if values(self.receipt, "P").next().is_some_and(|sender| sender != request.pubkey.to_hex()) {
+            self.complain("it names another sender than the one who signed the zap request");
+        }
+        self.request = Some(request);
+    }
+
+    /// Checks the invoice; gives the amount.
+    fn check_invoice(&mut self) -> u64 {
+        let invoice = values(self.receipt, "bolt11").next().and_then(Invoice::parse);
+        let Some(invoice) = invoice else {
+            self.complain("there is no invoice in it that can be read");
+            return 0;
+        };
+        let text = values(self.receipt, "description").next().unwrap_or_default();
+        if invoice.description_hash != Some(sha256(text.as_bytes())) {
+            self.complain("the invoice is not for this zap request: the description hash differs");
+        }
+        let preimage = values(self.receipt, "preimage").next().and_then(from_hex);
+        if preimage.is_some_and(|preimage| invoice.payment_hash != Some(sha256(&preimage))) {
+            self.complain("the preimage is not the one of the invoice");
+        }
+        let Some(amount) = invoice.amount else {
+            self.complain("the invoice does not say how much");
+            return 0;
+        };
+        let wanted = self.request.as_ref().and_then(|request| values(request, "amount").next());
+        if wanted.is_some_and(|wanted| wanted.parse() != Ok(amount)) {
+            self.complain("the invoice is over another amount than the zap request");
+        }
+        amount
+    }
+
+    /// Checks who signed it.
+    fn check_signer(&mut self, service: &Service) {
+        match service.signer {
+            None => self.complain("the recipient's Lightning server does not know zaps"),
+            Some(signer) if signer != self.receipt.pubkey => {
+                self.complain("it is not signed by the key that the recipient's Lightning server names");
+            }
+            Some(_) => {}
+        }
+        let code = self.request.as_ref().and_then(|request| values(request, "lnurl").next());
+        if code.is_some_and(|code| !code.eq_ignore_ascii_case(&lnurl::code(&service.url))) {
+            self.complain("the zap request is for another Lightning address");
+        }
+    }
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok()).collect()
+}
+
+/// Reads a receipt and checks it, as far as somebody says whom to trust.
+pub(crate) fn examine(receipt: &Event, trusted: Option<&Trusted>, whose: Option<&PublicKey>) -> Zap {
+    let mut reading = Reading { receipt, request: None, problems: Vec::new() };
+    if receipt.kind != Kind::ZapReceipt {
+        reading.complain("it is no zap receipt (kind 9735)");
+    }
+    let recipient = recipient(receipt);
+    if recipient.is_none() {
+        reading.complain("it does not say for whom it is");
+    }
+    reading.check_request();
+    let amount = reading.check_invoice();
+    let mut verdict = Verdict::Valid;
+    match trusted {
+        Some(Ok(service)) => reading.check_signer(service),
+        // What is wrong anyway stays wrong.
+        Some(Err(words)) if reading.problems.is_empty() => {
+            verdict = Verdict::Unchecked;
+            reading.complain(format!("who signs for the recipient is not known: {}", quoted(words)));
+        }
+        None if reading.problems.is_empty() => verdict = Verdict::Unchecked,
+        _ => {}
+    }
+    if verdict == Verdict::Valid && !reading.problems.is_empty() {
+        verdict = Verdict::Invalid;
+    }
+    let Reading { request, problems, .. } = reading;
+    let sender = request.as_ref().map(|request| request.pubkey);
+    let direction = whose.map(|whose| match (recipient.as_ref() == Some(whose), sender.as_ref() == Some(whose)) {
+        (true, true) => Direction::Own,
+        (false, true) => Direction::Sent,
+        _ => Direction::Received,
+    });
+    let comment = request.as_ref().map(|request| request.content.clone()).filter(|text| !text.is_empty());
+    Zap {
+        id: receipt.id.to_hex(),
+        created_at: receipt.created_at.as_secs(),
+        recipient: recipient.map(|key| key.to_hex()).unwrap_or_default(),
+        sender: sender.map(|key| key.to_hex()),
+        amount_sats: amount / 1000,
+        amount_msats: amount,
+        comment,
+        event_id: values(receipt, "e").next().map(ToOwned::to_owned),
+        coordinate: values(receipt, "a").next().map(ToOwned::to_owned),
+        direction,
+        verdict,
+        problems,
+    }
+}
+
+impl Turn<'_> {
+    /// The Lightning server that somebody's profile names.
+    pub(crate) async fn service_of(&self, who: PublicKey, patience: Duration) -> Result<Service, Failure> {
+        let network = &self.session.network;
+        let indexers = network.indexers();
+        let filter = Filter::new().author(who).kind(Kind::Metadata).limit(1);
+        let found = self.fetch(&[filter], Route::Also(&indexers), patience).await?;
+        let profile = found.first().and_then(profile::content);
+        let profile =
+            profile.ok_or_else(|| Failure::not_found("they have no profile, so nobody knows how to pay them"))?;
+        Service::ask(lnurl::address_in(&profile)?, &network.reach).await
+    }
+
+    /// The same for several people, a few at a time.
+    pub(crate) async fn trusted(&self, people: BTreeSet<PublicKey>, patience: Duration) -> HashMap<PublicKey, Trusted> {
+        let ask = |who: PublicKey| async move {
+            (who, self.service_of(who, patience).await.map_err(|failure| failure.message))
+        };
+        let asked: Vec<_> = people.into_iter().take(MAX_RECIPIENTS).map(ask).collect();
+        futures_util::stream::iter(asked).buffer_unordered(AT_ONCE).collect().await
+    }
+
+    /// Finds and checks zaps.
+    pub(crate) async fn zaps(
+        &self,
+        query: &Query,
+        filters: impl Fn(PublicKey) -> Vec<Filter>,
+    ) -> Result<Zaps, Failure> {
+        let who = match &query.pubkey {
+            Some(text) => crate::argument::public_key(text, "/pubkey")?,
+            None => self.me()?,
+        };
+        let limit = crate::argument::limit(query.limit, 20)?;
+        let patience = patience(query.timeout_secs);
+        let filters: Result<Vec<Filter>, Failure> = filters(who)
+            .into_iter()
+            .map(|filter| crate::argument::window(filter.kind(Kind::ZapReceipt), query.since, query.until, limit))
+            .collect();
+        let mut receipts = self.fetch(&filters?, Route::Usual, patience).await?;
+        receipts.truncate(limit);
+        let trusted = match query.validate.unwrap_or(true) {
+            true => self.trusted(receipts.iter().filter_map(recipient).collect(), patience).await,
+            false => HashMap::new(),
+        };
+        let examine = |receipt: &Event| {
+            let trusted = recipient(receipt).and_then(|recipient| trusted.get(&recipient));
+            examine(receipt, trusted, Some(&who))
+        };
+        let zaps: Vec<Zap> = receipts.iter().map(examine).collect();
+        let valid = zaps.iter().filter(|zap| zap.verdict == Verdict::Valid);
+        let total = valid.map(|zap| zap.amount_msats).fold(0, u64::saturating_add);
+        Ok(Zaps { pubkey: who.to_hex(), count: zaps.len() as u64, zaps, total_sats: total / 1000 })
+    }
+}
