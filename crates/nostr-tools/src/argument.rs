@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use nostr::nips::nip19::{FromBech32, Nip19};
-use nostr::prelude::{EventId, Filter, PublicKey, RelayUrl, Tag, Timestamp};
+use nostr::prelude::{Event, EventId, Filter, PublicKey, RelayUrl, Tag, Timestamp};
 use serde_json::Value;
 
 /// A public key: npub1…, nprofile1…, hex, each also with `nostr:` in front.
@@ -29,6 +29,15 @@ pub(crate) fn event_id(text: &str, pointer: &str) -> Result<EventId, Failure> {
     id.ok_or_else(|| Failure::invalid("an event id is note1…, nevent1… or 64 hexadecimal digits").at(pointer))
 }
 
+/// A signed event, as JSON text.
+pub(crate) fn signed_event(text: &str, pointer: &str) -> Result<Event, Failure> {
+    // The parser's own words could quote what was meant to be a secret.
+    let words = "a signed event is a JSON object with id, pubkey, created_at, kind, tags, content and sig";
+    let event: Event = serde_json::from_str(text).map_err(|_| Failure::invalid(words).at(pointer))?;
+    event.verify().map_err(|_| Failure::invalid("the id or the signature of the event is wrong").at(pointer))?;
+    Ok(event)
+}
+
 /// The address of a relay.
 pub(crate) fn relay(text: &str, pointer: &str) -> Result<RelayUrl, Failure> {
     RelayUrl::parse(text.trim()).map_err(|_| Failure::invalid("a relay is wss://… or ws://…").at(pointer))
@@ -41,8 +50,11 @@ pub(crate) fn relays(texts: &[String], pointer: &str) -> Result<Vec<RelayUrl>, F
 
 /// Tags as they are written in events.
 pub(crate) fn tags(tags: &[Vec<String>], pointer: &str) -> Result<Vec<Tag>, Failure> {
-    let empty = |index: usize| Failure::invalid("a tag has a name").at(format!("{pointer}/{index}"));
-    tags.iter().enumerate().map(|(index, tag)| Tag::parse(tag).map_err(|_| empty(index))).collect()
+    let parse = |(index, tag): (usize, &Vec<String>)| {
+        let named = Tag::parse(tag).ok().filter(|tag| !tag.kind().trim().is_empty());
+        named.ok_or_else(|| Failure::invalid("a tag has a name").at(format!("{pointer}/{index}")))
+    };
+    tags.iter().enumerate().map(parse).collect()
 }
 
 /// Several public keys.

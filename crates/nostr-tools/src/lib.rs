@@ -6,6 +6,7 @@
 //! is allowed.
 
 mod argument;
+mod compose;
 mod confirm;
 pub mod conformance;
 mod failure;

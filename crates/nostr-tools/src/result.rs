@@ -51,13 +51,13 @@ impl From<&Identity> for KeyEntry {
 record! {
     /// How publishing went. At least one relay has the event.
     struct SendResult {
-        /// The id of the event, in hex
+        /// Event id
         id: String,
-        /// Relays that have the event
+        /// Relays that have it
         success: Vec<String>,
-        /// Relays that do not, and why
+        /// Others, and why
         failed: BTreeMap<String, String>,
-        /// Who signed it, in hex
+        /// Who signed it
         pubkey: String,
     }
 }
@@ -151,7 +151,7 @@ record! {
         published: bool,
         /// Relays that have it
         success_relays: Vec<String>,
-        /// Relays that do not, and why
+        /// Others, and why
         failed_relays: BTreeMap<String, String>,
         /// The id of the event, in hex
         event_id: Option<String>,

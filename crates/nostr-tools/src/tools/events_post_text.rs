@@ -1,20 +1,18 @@
 //! `nostr_events_post_text`: a note.
 
+use crate::argument;
+use crate::compose::{self, Tags, publication, text};
 use crate::failure::Failure;
-use crate::publish::Wishes;
 use crate::result::SendResult;
-use crate::shape::record;
 use crate::tool::{self, About, Effect, Status, Turn};
 use nostr::prelude::Kind;
 
-record! {
+publication! {
     struct Input {
-        /// The text of the note
+        /// Text; nostr:npub1 and nostr:nevent1 mention and quote
         content: String,
-        /// Bits of proof of work (NIP-13)
-        pow: Option<u8>,
-        /// Publish to these relays instead of the usual ones
-        to_relays: Option<Vec<String>>,
+        /// Further tags
+        tags: Option<Vec<Vec<String>>>,
     }
 }
 
@@ -27,7 +25,7 @@ impl tool::Tool for Tool {
         title: "Post a note",
         status: Status::Stable,
         nips: &[1],
-        summary: "Publishes a short text note (kind 1) by the active key. At least one relay has it when this succeeds.",
+        summary: "Publishes a note (kind 1) by the active key.",
         effect: Effect::Publishes,
         example: r#"{"content":"Hello, Nostr"}"#,
     };
@@ -36,7 +34,12 @@ impl tool::Tool for Tool {
     type Output = SendResult;
 
     async fn run(input: Input, turn: &Turn<'_>) -> Result<SendResult, Failure> {
-        let wishes = Wishes { pow: input.pow, to_relays: input.to_relays };
-        turn.publish(Kind::TextNote, Vec::new(), input.content, wishes).await
+        compose::filled(&input.content, "/content")?;
+        let mut tags = Tags::default();
+        tags.add_all(argument::tags(input.tags.as_deref().unwrap_or_default(), "/tags")?);
+        text::mention(&mut tags, &input.content);
+        text::hashtags(&mut tags, &input.content);
+        let wishes = input.wishes();
+        turn.publish(Kind::TextNote, tags.into_vec(), input.content, wishes).await
     }
 }
