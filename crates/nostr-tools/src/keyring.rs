@@ -14,14 +14,14 @@ pub use self::material::Material;
 pub use self::passphrase::Passphrase;
 
 use crate::failure::Failure;
-use crate::signer::Signer;
+use crate::signer::{Bond, Remote, Signer};
 use nostr::nips::nip19::ToBech32;
 use nostr::prelude::{Keys, PublicKey};
 use rialto_store::{Changed, Document};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// No label is longer.
 const MAX_LABEL: usize = 100;
@@ -49,6 +49,8 @@ pub enum Place {
     Variable(String),
     /// In a file of somebody else.
     Path(PathBuf),
+    /// With a remote signer (NIP-46); what ties us to it is in a file of ours.
+    Signer,
 }
 
 impl Place {
@@ -60,6 +62,7 @@ impl Place {
             Place::Sealed => "sealed file".to_owned(),
             Place::Variable(name) => format!("env:{name}"),
             Place::Path(path) => format!("file:{}", path.display()),
+            Place::Signer => "remote signer".to_owned(),
         }
     }
 }
@@ -93,6 +96,19 @@ struct Book {
     active: Option<String>,
     #[serde(default)]
     identities: Vec<Identity>,
+}
+
+impl Book {
+    /// That there is no such key, and which ones there are.
+    fn unknown(&self, label: &str) -> Failure {
+        let labels: Vec<String> = self.identities.iter().map(|identity| format!("`{}`", identity.label)).collect();
+        let rest = if labels.is_empty() {
+            "there are none yet".to_owned()
+        } else {
+            format!("known are {}", labels.join(", "))
+        };
+        Failure::invalid(format!("there is no key `{label}`; {rest}")).at("/label")
+    }
 }
 
 /// All identities of one user.
@@ -142,8 +158,9 @@ impl Keyring {
     /// The identity of this label.
     pub fn find(&self, label: &str) -> Result<Identity, Failure> {
         let label = label.trim();
-        let found = self.book()?.identities.into_iter().find(|identity| identity.label == label);
-        found.ok_or_else(|| unknown(label))
+        let book = self.book()?;
+        let found = book.identities.iter().find(|identity| identity.label == label).cloned();
+        found.ok_or_else(|| book.unknown(label))
     }
 
     /// Adds an identity. A key that was only watched so far gets its secret if it is added again by the same label.
@@ -154,6 +171,7 @@ impl Keyring {
         let (place, file) = match material {
             Material::Watched(_) => (Place::None, None),
             Material::Elsewhere { place, .. } => (place.clone(), None),
+            Material::Remote(remote) => (Place::Signer, Some(remote.bond().to_text()?)),
             Material::Sealed { text, .. } => (Place::Sealed, Some(text.clone())),
             Material::Secret(keys) => match self.passphrase.seal(keys)? {
                 Some(text) => (Place::Sealed, Some(text)),
@@ -194,7 +212,7 @@ impl Keyring {
         let label = label.trim();
         self.change(|book| {
             let found = book.identities.iter().find(|identity| identity.label == label).cloned();
-            let found = found.ok_or_else(|| unknown(label))?;
+            let found = found.ok_or_else(|| book.unknown(label))?;
             book.active = Some(found.label.clone());
             Ok(found)
         })
@@ -209,8 +227,8 @@ impl Keyring {
             if from != to && book.identities.iter().any(|known| known.label == to) {
                 return Err(Failure::invalid(format!("there is a key `{to}` already")).at("/to"));
             }
-            let found = book.identities.iter_mut().find(|identity| identity.label == from);
-            let found = found.ok_or_else(|| unknown(&from).at("/from"))?;
+            let unknown = book.unknown(&from).at("/from");
+            let found = book.identities.iter_mut().find(|identity| identity.label == from).ok_or(unknown)?;
             found.label.clone_from(&to);
             if book.active.as_ref() == Some(&from) {
                 book.active = Some(to.clone());
@@ -244,7 +262,11 @@ impl Keyring {
     }
 
     fn secret_file(&self, identity: &Identity) -> PathBuf {
-        let ending = if identity.secret == Place::Sealed { ".ncryptsec" } else { "" };
+        let ending = match identity.secret {
+            Place::Sealed => ".ncryptsec",
+            Place::Signer => ".signer",
+            _ => "",
+        };
         self.directory.join("secrets").join(format!("{}{ending}", identity.public_key.to_hex()))
     }
 
@@ -267,6 +289,13 @@ impl Keyring {
             Place::None => {
                 return Err(Failure::no_signer(format!("`{label}` can only be watched: its secret key is not here")));
             }
+            Place::Signer => {
+                let bond = Bond::parse(&files::read(&self.secret_file(identity))?)?;
+                if !bond.is_for(&identity.public_key) {
+                    return Err(Failure::no_signer(format!("the signer that is kept for `{label}` is another's")));
+                }
+                return Ok(self.keep_ready(identity, || Signer::Remote(Arc::new(Remote::resume(bond)))));
+            }
             Place::File | Place::Sealed => files::read(&self.secret_file(identity))?,
             place => material::read(place)?,
         };
@@ -278,12 +307,16 @@ impl Keyring {
         if keys.public_key() != identity.public_key {
             return Err(Failure::no_signer(format!("the secret that is kept for `{label}` belongs to another key")));
         }
-        let signer = Signer::Local(keys);
         if is_sealed {
-            let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
-            ready.insert(identity.public_key, signer.clone());
+            return Ok(self.keep_ready(identity, || Signer::Local(keys)));
         }
-        Ok(signer)
+        Ok(Signer::Local(keys))
+    }
+
+    /// Two calls at once may come here; one of them makes the signer, and both get it.
+    fn keep_ready(&self, identity: &Identity, make: impl FnOnce() -> Signer) -> Signer {
+        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        ready.entry(identity.public_key).or_insert_with(make).clone()
     }
 
     /// The keys of an identity whose secret is here. Only for what the operator asks for, or has allowed.
@@ -301,10 +334,6 @@ fn checked(label: &str, pointer: &str) -> Result<String, Failure> {
         return Err(Failure::invalid(format!("a label has 1 to {MAX_LABEL} characters")).at(pointer));
     }
     Ok(label.to_owned())
-}
-
-fn unknown(label: &str) -> Failure {
-    Failure::invalid(format!("there is no key `{label}`; nostr_keys_list shows those there are")).at("/label")
 }
 
 fn unwritten(error: impl std::fmt::Display) -> Failure {

@@ -8,6 +8,7 @@
 mod argument;
 mod compose;
 mod confirm;
+pub mod conformance;
 mod failure;
 mod follows;
 mod guard;
@@ -20,6 +21,7 @@ mod profile;
 mod publish;
 mod read;
 mod record;
+pub mod registry;
 mod relays;
 mod replace;
 mod resources;
@@ -37,6 +39,7 @@ pub use self::guard::Guard;
 pub use self::keyring::{Activate, Fate, Identity, Keyring, Material, Passphrase, Place};
 pub use self::server::Server;
 pub use self::session::{Options, Session};
+pub use self::signer::{Invitation, Remote, join};
 pub use self::tool::{About, Effect, Entry, Status};
 
 mod tools {

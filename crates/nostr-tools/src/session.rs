@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::guard::Guard;
-use crate::keyring::{Keyring, Passphrase};
+use crate::keyring::{Identity, Keyring, Passphrase};
 use crate::network::Network;
 use crate::signer::Signer;
 use nostr::prelude::{Keys, RelayUrl};
@@ -113,18 +113,23 @@ impl Session {
     fn secrets_in<'a>(&self, text: &'a str) -> Result<Vec<&'a str>, Failure> {
         let words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
         let is_hex = |word: &str| word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let mut known = None;
+        let mut known: Option<Vec<Identity>> = None;
         let mut found = Vec::new();
         for word in words.filter(|word| word.len() > 5) {
             if word.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("nsec1")) {
                 found.push(word);
-            } else if is_hex(word)
-                && let Ok(keys) = Keys::parse(&word.to_lowercase())
-            {
-                if known.is_none() {
-                    known = Some(self.keyring.list()?.0);
-                }
-                if known.iter().flatten().any(|identity| identity.public_key == keys.public_key()) {
+            } else if is_hex(word) {
+                let known = match &mut known {
+                    Some(known) => known,
+                    None => known.insert(self.keyring.list()?.0),
+                };
+                // Most words of this form are public, and to find out costs a multiplication on the curve.
+                let is_public = known.iter().any(|identity| identity.public_key.to_hex().eq_ignore_ascii_case(word));
+                if !known.is_empty()
+                    && !is_public
+                    && let Ok(keys) = Keys::parse(&word.to_lowercase())
+                    && known.iter().any(|identity| identity.public_key == keys.public_key())
+                {
                     found.push(word);
                 }
             }

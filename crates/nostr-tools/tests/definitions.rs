@@ -4,6 +4,7 @@
 
 mod support;
 
+use rialto_nostr_tools::conformance::portable;
 use rialto_nostr_tools::{Status, tools};
 use serde_json::Value;
 use support::World;
@@ -36,41 +37,6 @@ fn names_follow_the_rules_and_come_in_order() {
     assert!(numbered.windows(2).all(|pair| pair[0] < pair[1]), "two tools share a place: {numbered:?}");
 }
 
-/// Complains about everything that some client does not understand.
-fn check_portable(schema: &Value, place: &str, complaints: &mut Vec<String>) {
-    let Some(members) = schema.as_object() else {
-        complaints.push(format!("{place}: is no object"));
-        return;
-    };
-    for word in ["$schema", "$ref", "$defs", "definitions", "nullable", "anyOf", "oneOf", "allOf", "not", "if"] {
-        if members.contains_key(word) {
-            complaints.push(format!("{place}: has `{word}`"));
-        }
-    }
-    if members.get("type").is_some_and(|kind| !kind.is_string()) {
-        complaints.push(format!("{place}: has several types"));
-    }
-    let properties = members.get("properties").and_then(Value::as_object);
-    for (name, property) in properties.into_iter().flatten() {
-        let place = format!("{place}/{name}");
-        if property["description"].as_str().is_none_or(|text| text.trim().is_empty()) {
-            complaints.push(format!("{place}: has no description"));
-        }
-        check_portable(property, &place, complaints);
-    }
-    for name in members.get("required").and_then(Value::as_array).into_iter().flatten() {
-        if !properties.is_some_and(|properties| name.as_str().is_some_and(|name| properties.contains_key(name))) {
-            complaints.push(format!("{place}: requires {name}, which it does not describe"));
-        }
-    }
-    if let Some(items) = members.get("items") {
-        check_portable(items, &format!("{place}/items"), complaints);
-    }
-    if let Some(rest) = members.get("additionalProperties").filter(|rest| !rest.is_boolean()) {
-        check_portable(rest, &format!("{place}/*"), complaints);
-    }
-}
-
 #[test]
 fn schemas_are_understood_by_every_client() {
     let mut complaints = Vec::new();
@@ -80,7 +46,7 @@ fn schemas_are_understood_by_every_client() {
             assert_eq!(schema["type"], "object", "{place}");
             assert!(jsonschema::draft7::meta::is_valid(schema), "{place}: not draft-07");
             assert!(jsonschema::draft202012::meta::is_valid(schema), "{place}: not 2020-12");
-            check_portable(schema, &place, &mut complaints);
+            complaints.extend(portable(schema).iter().map(|complaint| format!("{place}{complaint}")));
         }
     }
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));

@@ -7,8 +7,8 @@ use std::ffi::OsString;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::commands::{
-    call, completions, config, connect, demo, doctor, find, gateway, guard, man, mcp, paths, pins, relay, serve, show,
-    use_services,
+    call, completions, config, connect, demo, doctor, find, gateway, guard, man, mcp, nostr, paths, pins, relay, serve,
+    show, use_services,
 };
 use crate::environment;
 use crate::exit::Exit;
@@ -64,6 +64,7 @@ pub(crate) enum Command {
     Pins(pins::Arguments),
     Gateway(gateway::Arguments),
     Mcp(mcp::Arguments),
+    Nostr(nostr::Arguments),
     Relay(relay::Arguments),
     Connect(connect::Arguments),
     Doctor(doctor::Arguments),

@@ -12,17 +12,19 @@ pub(crate) const CONFIG: &str = "RIALTO_CONFIG";
 pub(crate) const ERA: &str = "RIALTO_ERA";
 pub(crate) const LOG: &str = "RIALTO_LOG";
 pub(crate) const MAX_TIMEOUT_SECS: &str = "RIALTO_MAX_TIMEOUT_SECS";
+pub(crate) const NOSTR_PASSPHRASE: &str = "RIALTO_NOSTR_PASSPHRASE";
 pub(crate) const PREFIX: &str = "RIALTO_PREFIX";
 pub(crate) const RELAYS: &str = "RIALTO_RELAYS";
 pub(crate) const STARTUP_GRACE_MS: &str = "RIALTO_STARTUP_GRACE_MS";
 pub(crate) const TIMEOUT_SECS: &str = "RIALTO_TIMEOUT_SECS";
 
 /// Every variable of ours with its meaning. One that is not in this list is reported as unknown.
-const REGISTRY: [(&str, &str); 8] = [
+const REGISTRY: [(&str, &str); 9] = [
     (CONFIG, "files to read instead of project and user file, separated like PATH"),
     (ERA, "protocol era of servers that set none: auto, legacy or modern"),
     (LOG, "how much is said without -q and -v: quiet, info, verbose or debug"),
     (MAX_TIMEOUT_SECS, "seconds that progress may extend one call to at most"),
+    (NOSTR_PASSPHRASE, "what seals and opens the secret keys of the Nostr tools (NIP-49)"),
     (PREFIX, "when names get their server in front: always, conflict or never"),
     (RELAYS, "relays to use where no --relay is given, separated by spaces or commas"),
     (STARTUP_GRACE_MS, "milliseconds that lists wait for servers that are still starting"),

@@ -4,6 +4,7 @@ use super::passphrase::{Passphrase, is_sealed};
 use super::{Place, files};
 use crate::argument;
 use crate::failure::Failure;
+use crate::signer::Remote;
 use nostr::prelude::{Keys, PublicKey};
 use std::path::PathBuf;
 
@@ -17,6 +18,8 @@ pub enum Material {
     Sealed { text: String, keys: Keys },
     /// A secret that stays in a variable or in a file of somebody else.
     Elsewhere { place: Place, keys: Keys },
+    /// A secret that stays with a signer.
+    Remote(Box<Remote>),
 }
 
 impl std::fmt::Debug for Material {
@@ -75,6 +78,7 @@ impl Material {
     pub fn public_key(&self) -> PublicKey {
         match self {
             Material::Watched(key) => *key,
+            Material::Remote(remote) => remote.user(),
             Material::Secret(keys) | Material::Sealed { keys, .. } | Material::Elsewhere { keys, .. } => {
                 keys.public_key()
             }

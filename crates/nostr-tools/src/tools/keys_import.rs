@@ -4,13 +4,14 @@ use crate::failure::Failure;
 use crate::keyring::{Activate, Material};
 use crate::result::KeyEntry;
 use crate::shape::record;
+use crate::signer::join;
 use crate::tool::{self, About, Effect, Status, Turn};
 
 record! {
     secret struct Input {
         /// The name to keep the key under
         label: String,
-        /// npub1…, nprofile1… or ncryptsec1…; if the operator allows it also nsec1…, env:NAME, file:PATH
+        /// npub1…, nprofile1… or ncryptsec1…; if the operator allows it also nsec1…, bunker://…, env:NAME, file:PATH
         key_material: String,
         /// Act as this identity from now on (default true)
         make_active: Option<bool>,
@@ -42,10 +43,14 @@ impl tool::Tool for Tool {
         if Material::is_secret(&input.key_material) {
             session.guard.admit_secret().map_err(|failure| failure.at(pointer))?;
         }
-        let passphrase = session.keyring.passphrase().clone();
-        // Opening a sealed key is slow on purpose.
-        let parsed = tokio::task::spawn_blocking(move || Material::parse(&input.key_material, &passphrase)).await;
-        let parsed = parsed.map_err(|error| Failure::internal(error.to_string()))?;
+        let parsed = if input.key_material.trim().starts_with("bunker://") {
+            join(&input.key_material).await.map(|remote| Material::Remote(Box::new(remote)))
+        } else {
+            let passphrase = session.keyring.passphrase().clone();
+            // Opening a sealed key is slow on purpose.
+            let parsed = tokio::task::spawn_blocking(move || Material::parse(&input.key_material, &passphrase)).await;
+            parsed.map_err(|error| Failure::internal(error.to_string()))?
+        };
         let mut material = parsed.map_err(|failure| failure.at(pointer))?;
         if input.persist_secret == Some(false) {
             material = Material::Watched(material.public_key());

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "not every test file uses all of it")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should panic")]
 
+pub(crate) mod bunker;
 pub(crate) mod other;
 
 use nostr::prelude::RelayUrl;

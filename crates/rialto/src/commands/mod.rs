@@ -11,6 +11,7 @@ pub(crate) mod gateway;
 pub(crate) mod guard;
 pub(crate) mod man;
 pub(crate) mod mcp;
+pub(crate) mod nostr;
 mod overview;
 pub(crate) mod paths;
 pub(crate) mod pins;
@@ -38,7 +39,8 @@ pub(crate) fn run(command: Option<Command>, environment: &Environment, talk: &Ta
         Some(Command::Use(arguments)) => use_services::run(&arguments, environment, talk),
         Some(Command::Pins(arguments)) => pins::run(&arguments, environment, talk),
         Some(Command::Gateway(arguments)) => gateway::run(arguments, environment, talk),
-        Some(Command::Mcp(arguments)) => mcp::run(&arguments),
+        Some(Command::Mcp(arguments)) => mcp::run(&arguments, environment),
+        Some(Command::Nostr(arguments)) => nostr::run(&arguments, environment, talk),
         Some(Command::Relay(arguments)) => relay::run(arguments, talk),
         Some(Command::Connect(arguments)) => connect::run(&arguments, environment, talk),
         Some(Command::Doctor(arguments)) => doctor::run(&arguments, environment, talk),

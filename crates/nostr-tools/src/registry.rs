@@ -1,0 +1,36 @@
+//! The registry of tools as a document, made from the tools themselves.
+
+use crate::tool::Entry;
+use serde_json::{Value, json};
+
+/// The version of the standard whose tools these are; in its registry both versions are always the same.
+pub const VERSION: &str = "0.1.12";
+
+/// Everything, as in `registry/tools.json`.
+pub fn document() -> Value {
+    let tools: Vec<Value> = crate::tools().iter().map(entry).collect();
+    json!({ "spec_version": VERSION, "registry_version": VERSION, "tools": tools })
+}
+
+/// One tool, as in `registry/tools.json`.
+fn entry(tool: &Entry) -> Value {
+    let nips: Vec<String> = tool.about.nips.iter().map(|nip| format!("nip-{nip:02}")).collect();
+    json!({
+        "name": tool.about.name,
+        "status": tool.about.status.name(),
+        "summary": tool.about.summary,
+        "nip": nips,
+        "input_schema": tool.input,
+        "output_schema": tool.output,
+    })
+}
+
+/// A call of every tool, as in `examples/nostr/calls.json`.
+pub fn calls() -> Value {
+    let call = |tool: &Entry| {
+        // A test sees to it that examples can be read.
+        let arguments: Value = serde_json::from_str(tool.about.example).unwrap_or_default();
+        json!({ "name": tool.about.name, "arguments": arguments })
+    };
+    crate::tools().iter().map(call).collect()
+}
