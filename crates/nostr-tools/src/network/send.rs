@@ -45,23 +45,6 @@ impl Sent {
 }
 
 impl Network {
-    /// Publishes to these relays, or to those that we write to. That none took it is an error.
-    pub(crate) async fn publish(
-        &self,
-        event: &Event,
-        relays: &[RelayUrl],
-        who: Option<&Signer>,
-    ) -> Result<SendResult, Failure> {
-        let ours;
-        let relays = if relays.is_empty() {
-            ours = self.write_relays()?;
-            &ours
-        } else {
-            relays
-        };
-        self.send(event, relays, who, &Progress::NONE).await?.result(event)
-    }
-
     /// Publishes to these relays, and tells how each of them took it.
     pub(crate) async fn send(
         &self,
