@@ -24,6 +24,7 @@ mod record;
 pub mod registry;
 mod relays;
 mod replace;
+mod resources;
 mod result;
 mod server;
 mod session;
