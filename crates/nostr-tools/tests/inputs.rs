@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use support::{Client, VERSIONS, World};
 
 /// Tools that publish without a key of ours.
-const KEYLESS: [&str; 2] = ["nostr_events_publish_signed", "nostr_events_post_anonymous"];
+const KEYLESS: [&str; 3] =
+    ["nostr_events_publish_signed", "nostr_events_post_anonymous", "nostr_zaps_prepare_anonymous"];
 
 /// A value that a schema does not take, and where in it the fault is.
 fn ill_typed(schema: &Value) -> Vec<(Value, String)> {

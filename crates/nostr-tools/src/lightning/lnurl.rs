@@ -43,7 +43,11 @@ fn unusable(field: &str, text: &str) -> Failure {
 fn from_address(address: &str) -> Option<Url> {
     let (name, domain) = address.split_once('@')?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+');
-    if name.is_empty() || domain.is_empty() || !name.chars().all(is_plain) || domain.contains(['/', '@', '?', '#', '\\']) {
+    if name.is_empty()
+        || domain.is_empty()
+        || !name.chars().all(is_plain)
+        || domain.contains(['/', '@', '?', '#', '\\'])
+    {
         return None;
     }
     let url = Url::parse(&format!("https://{domain}/.well-known/lnurlp/{name}")).ok()?;
