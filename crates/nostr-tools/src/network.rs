@@ -17,7 +17,6 @@ use crate::signer::Signer;
 use crate::store::Store;
 use crate::tool::Turn;
 use nostr::prelude::{Keys, PublicKey, RelayUrl};
-use rialto_mcp::call::Call;
 use rialto_relay::address::Reach;
 use rialto_relay::clock::Clock;
 use rialto_relay::pool::{self, Pool, Watch};
@@ -56,21 +55,20 @@ pub(crate) fn patience(seconds: Option<u64>) -> Duration {
 }
 
 /// Who is told how far we are.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Progress<'a>(Option<&'a Call>);
+#[derive(Clone, Copy)]
+pub(crate) struct Progress<'a>(Option<&'a Turn<'a>>);
 
 impl<'a> Progress<'a> {
     /// Nobody.
     pub(crate) const NONE: Progress<'static> = Progress(None);
 
-    pub(crate) fn of(turn: &Turn<'a>) -> Self {
-        Self(Some(turn.call))
+    pub(crate) fn of(turn: &'a Turn<'_>) -> Self {
+        Self(Some(turn))
     }
 
-    pub(crate) async fn tell(&self, done: usize, total: usize, words: &str) {
-        if let Some(call) = self.0 {
-            #[expect(clippy::cast_precision_loss, reason = "numbers of relays are small")]
-            call.progress(done as f64, Some(total as f64), Some(words)).await;
+    pub(crate) async fn tell(&self, words: &str) {
+        if let Some(turn) = self.0 {
+            turn.progress(words).await;
         }
     }
 }

@@ -212,7 +212,7 @@ impl Desk<'_> {
                     Some(Arrival::Subscribed { relay }) => {
                         answered.insert(relay.to_string());
                         end = end.min(Instant::now() + OTHERS);
-                        progress.tell(answered.len(), self.relays.len(), "reading what there is").await;
+                        progress.tell("reading what there is").await;
                     }
                     Some(Arrival::Repeat { .. }) => {}
                     None => break,

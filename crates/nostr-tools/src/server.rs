@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::guard::Limiter;
 use crate::log::Log;
 use crate::record::Record;
+use crate::resources::Resources;
 use crate::session::{Session, hide};
 use crate::tool::{Entry, Turn};
 use rialto_mcp::call::Call;
@@ -24,7 +25,7 @@ const INFO: &[u8] = concat!(
 )
 .as_bytes();
 
-const CAPABILITIES: &str = r#"{"tools":{}}"#;
+const CAPABILITIES: &str = r#"{"tools":{},"resources":{"subscribe":true}}"#;
 
 /// The tools of one session, offered to MCP hosts.
 #[derive(Debug)]
@@ -37,6 +38,7 @@ pub struct Server {
     limiter: Limiter,
     /// In the folder that the operator has chosen, wherever the session moves.
     log: Log,
+    resources: Resources,
 }
 
 impl Server {
@@ -47,7 +49,7 @@ impl Server {
         let list = json!({ "tools": definitions }).to_string().into_bytes();
         let limiter = Limiter::new(session.guard.writes_per_minute);
         let log = Log::new(session.directory());
-        Self { session: RwLock::new(Arc::new(session)), tools, list, limiter, log }
+        Self { session: RwLock::new(Arc::new(session)), tools, list, limiter, log, resources: Resources::default() }
     }
 
     pub(crate) fn session(&self) -> Arc<Session> {
@@ -67,7 +69,7 @@ impl Server {
             Some(text) => serde_json::from_slice(text).unwrap_or(Value::Null),
         };
         let session = self.session();
-        let turn = Turn { session: &session, call };
+        let turn = Turn::new(&session, call);
         let secrets = match session.guard.allows_secrets {
             true => Ok(Vec::new()),
             false => session.secrets_of(&arguments),
@@ -196,7 +198,18 @@ impl Service for Server {
                 Some(_) => Answer::Error(Error::invalid_params("Invalid cursor")),
             },
             "tools/call" => self.call_tool(call).await,
-            method => Answer::Error(Error::not_offered(method)),
+            method => {
+                let answer = self.resources.answer(call, &self.session()).await;
+                answer.unwrap_or_else(|| Answer::Error(Error::not_offered(method)))
+            }
         }
+    }
+
+    async fn watch(&self, peer: &Arc<Peer>, uris: &[String], on: bool) {
+        self.resources.watch(peer, uris, on, &self.session()).await;
+    }
+
+    fn closed(&self, peer: &Arc<Peer>) {
+        self.resources.closed(peer);
     }
 }

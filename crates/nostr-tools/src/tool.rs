@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How far a tool has come in the registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,6 +114,20 @@ pub(crate) trait Tool {
 pub(crate) struct Turn<'a> {
     pub(crate) session: &'a Session,
     pub(crate) call: &'a Call,
+    /// How often progress was told.
+    steps: AtomicU32,
+}
+
+impl<'a> Turn<'a> {
+    pub(crate) fn new(session: &'a Session, call: &'a Call) -> Self {
+        Self { session, call, steps: AtomicU32::new(0) }
+    }
+
+    /// Tells the client how far we are. The number only ever grows; what it counts is in the words.
+    pub(crate) async fn progress(&self, words: &str) {
+        let step = self.steps.fetch_add(1, Ordering::Relaxed) + 1;
+        self.call.progress(f64::from(step), None, Some(words)).await;
+    }
 }
 
 type Running<'a> = Pin<Box<dyn Future<Output = Result<Value, Failure>> + Send + 'a>>;

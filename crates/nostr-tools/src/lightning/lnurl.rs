@@ -126,18 +126,18 @@ mod tests {
     use super::{address_in, code, from_code};
     use serde_json::{Map, Value, json};
 
-    fn profile(value: Value) -> Map<String, Value> {
+    fn profile(value: &Value) -> Map<String, Value> {
         value.as_object().unwrap().clone()
     }
 
     #[test]
     fn addresses_lead_where_they_say() {
-        let url = address_in(&profile(json!({ "lud16": "bob@example.com" }))).unwrap();
+        let url = address_in(&profile(&json!({ "lud16": "bob@example.com" }))).unwrap();
         assert_eq!(url.as_str(), "https://example.com/.well-known/lnurlp/bob");
-        let coded = address_in(&profile(json!({ "lud06": code(&url).to_uppercase() }))).unwrap();
+        let coded = address_in(&profile(&json!({ "lud06": code(&url).to_uppercase() }))).unwrap();
         assert_eq!(coded, url);
         for bad in ["bob", "bob@", "@example.com", "a/b@example.com", "bob@example.com/x", "bob@a@b"] {
-            assert!(address_in(&profile(json!({ "lud16": bad }))).is_err(), "{bad}");
+            assert!(address_in(&profile(&json!({ "lud16": bad }))).is_err(), "{bad}");
         }
         assert!(from_code(&crate::lightning::encode("lnurl", b"http://example.com/")).is_none(), "not encrypted");
         assert!(from_code(&crate::lightning::encode("lnurl", b"file:///etc/passwd")).is_none());

@@ -146,7 +146,7 @@ impl Network {
                 Ok(None) | Err(_) => break,
             }
             over += 1;
-            progress.tell(over, relays.len(), &format!("{over} of {} relays are done", relays.len())).await;
+            progress.tell(&format!("{over} of {} relays have answered", relays.len())).await;
             if care == Care::Quick && grace.is_none() && answers.answered.len() * 2 >= relays.len() {
                 grace = Some(end.min(Instant::now() + GRACE));
             }

@@ -45,23 +45,6 @@ impl Sent {
 }
 
 impl Network {
-    /// Publishes to these relays, or to those that we write to. That none took it is an error.
-    pub(crate) async fn publish(
-        &self,
-        event: &Event,
-        relays: &[RelayUrl],
-        who: Option<&Signer>,
-    ) -> Result<SendResult, Failure> {
-        let ours;
-        let relays = if relays.is_empty() {
-            ours = self.write_relays()?;
-            &ours
-        } else {
-            relays
-        };
-        self.send(event, relays, who, &Progress::NONE).await?.result(event)
-    }
-
     /// Publishes to these relays, and tells how each of them took it.
     pub(crate) async fn send(
         &self,
@@ -137,7 +120,7 @@ async fn wait(pool: &Pool, publication: &Publication, relays: &[RelayUrl], progr
         if report.verdicts.len() > told {
             told = report.verdicts.len();
             let words = format!("{} of {} relays have it", report.accepted, relays.len());
-            progress.tell(told, relays.len(), &words).await;
+            progress.tell(&words).await;
         }
         let limit = grace.map_or(end, |grace| end.min(grace));
         let is_over = Instant::now() >= limit || all_away(&pool.status(), &report, relays);

@@ -70,6 +70,8 @@ pub(crate) struct Client {
     next: u64,
     /// The questions that the user was asked.
     pub(crate) questions: Vec<Value>,
+    /// What the server told on its own account.
+    pub(crate) notes: Vec<Value>,
 }
 
 impl Client {
@@ -86,7 +88,15 @@ impl Client {
         tokio::spawn(async move { serve(server, streams).await });
         let (reader, writer) = tokio::io::split(ours);
         let lines = BufReader::new(reader).lines();
-        let mut client = Self { version: version.to_owned(), user, lines, writer, next: 1, questions: Vec::new() };
+        let mut client = Self {
+            version: version.to_owned(),
+            user,
+            lines,
+            writer,
+            next: 1,
+            questions: Vec::new(),
+            notes: Vec::new(),
+        };
         if !client.is_modern() {
             let about = json!({ "name": "test", "version": "1" });
             let params =
@@ -135,7 +145,20 @@ impl Client {
                 self.write(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": answer })).await;
             } else if message["id"] == id {
                 return message;
+            } else if message["id"].is_null() {
+                self.notes.push(message);
             }
+        }
+    }
+
+    /// Waits for a notification.
+    pub(crate) async fn note(&mut self, method: &str) -> Value {
+        loop {
+            if let Some(place) = self.notes.iter().position(|note| note["method"] == method) {
+                return self.notes.remove(place)["params"].clone();
+            }
+            let message = self.read().await;
+            self.notes.push(message);
         }
     }
 
