@@ -65,19 +65,19 @@ record! {
 record! {
     /// An event.
     struct EventItem {
-        /// The id, in hex
+        /// Id (hex)
         id: String,
-        /// The kind
+        /// Kind
         kind: u16,
-        /// The author, in hex
+        /// Author (hex)
         pubkey: String,
-        /// When it was made, in seconds since 1970
+        /// Seconds since 1970
         created_at: u64,
-        /// The content
+        /// Content
         content: String,
-        /// The tags
+        /// Tags
         tags: Vec<Vec<String>>,
-        /// The signature, so that the event can be passed on
+        /// Signature
         sig: Option<String>,
     }
 }
@@ -99,9 +99,9 @@ impl From<&Event> for EventItem {
 record! {
     /// Events that were found.
     struct EventItemsResult {
-        /// The events, newest first
+        /// Newest first
         items: Vec<EventItem>,
-        /// How many there are
+        /// How many
         count: u64,
     }
 }
@@ -111,13 +111,13 @@ record! {
     struct RelayStatusRow {
         /// Its address
         url: String,
-        /// connected, connecting, disconnected, or why it cannot be reached
+        /// connected, connecting, disconnected, or what is wrong
         status: String,
-        /// Whether we read from it
+        /// We read from it
         read: bool,
-        /// Whether we write to it
+        /// We write to it
         write: bool,
-        /// Whether it is used only because of other people's relay lists
+        /// Only in use because of others' relay lists
         discovery: bool,
     }
 }
@@ -135,7 +135,7 @@ record! {
     struct FollowEntry {
         /// Who (hex or npub)
         pubkey: String,
-        /// A relay where they can be found
+        /// Where they can be found
         relay_url: Option<String>,
         /// A name for them
         petname: Option<String>,
@@ -145,17 +145,17 @@ record! {
 record! {
     /// How publishing a profile or list went.
     struct PublishResult {
-        /// Whether it is kept here
+        /// Kept here
         saved: bool,
-        /// Whether a relay has it
+        /// A relay has it
         published: bool,
         /// Relays that have it
         success_relays: Vec<String>,
         /// Others, and why
         failed_relays: BTreeMap<String, String>,
-        /// The id of the event, in hex
+        /// Event id (hex)
         event_id: Option<String>,
-        /// Whose it is, in hex
+        /// Whose (hex)
         pubkey: Option<String>,
     }
 }

@@ -66,20 +66,20 @@ impl Effect {
         matches!(self, Effect::Publishes | Effect::Replaces)
     }
 
-    fn annotations(self, title: &str) -> Value {
+    /// What hosts are told. What is as they assume anyway is left out, but for what they ask their users about.
+    fn annotations(self) -> Value {
         let is_open = matches!(self, Effect::ReadsThere | Effect::Publishes | Effect::Replaces);
-        if self.is_reading() {
-            return json!({ "title": title, "readOnlyHint": true, "openWorldHint": is_open });
+        let mut hints = match self.is_reading() {
+            true => json!({ "readOnlyHint": true }),
+            false => json!({ "destructiveHint": matches!(self, Effect::ReplacesHere | Effect::Replaces) }),
+        };
+        if matches!(self, Effect::ReplacesHere | Effect::Replaces) {
+            hints["idempotentHint"] = true.into();
         }
-        let is_destructive = matches!(self, Effect::ReplacesHere | Effect::Replaces);
-        let is_idempotent = matches!(self, Effect::ReplacesHere | Effect::Replaces);
-        json!({
-            "title": title,
-            "readOnlyHint": false,
-            "destructiveHint": is_destructive,
-            "idempotentHint": is_idempotent,
-            "openWorldHint": is_open,
-        })
+        if !is_open {
+            hints["openWorldHint"] = false.into();
+        }
+        hints
     }
 }
 
@@ -170,7 +170,8 @@ impl Entry {
         }
     }
 
-    /// The definition that clients get.
+    /// The definition that clients get. Models pay for every byte of it before they have done anything, so results are
+    /// described in brief; the registry has the whole.
     pub fn definition(&self) -> Value {
         let About { name, title, summary, effect, .. } = self.about;
         json!({
@@ -178,8 +179,8 @@ impl Entry {
             "title": title,
             "description": summary,
             "inputSchema": self.input,
-            "outputSchema": self.output,
-            "annotations": effect.annotations(title),
+            "outputSchema": brief(&self.output),
+            "annotations": effect.annotations(),
         })
     }
 
@@ -210,4 +211,20 @@ fn missing<'a>(schema: &'a Value, value: &Value, pointer: &str) -> Option<&'a st
     })?;
     let required = schema.get("required")?.as_array()?.iter().filter_map(Value::as_str);
     required.into_iter().find(|name| !value.contains_key(*name))
+}
+
+/// The members of a result and their types, without words and without what is inside of them.
+fn brief(schema: &Value) -> Value {
+    let kind = |schema: &Value| match schema.get("type") {
+        Some(kind) => json!({ "type": kind }),
+        None => json!({}),
+    };
+    let mut short = kind(schema);
+    if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+        short["properties"] = properties.iter().map(|(name, schema)| (name.clone(), kind(schema))).collect();
+    }
+    if let Some(required) = schema.get("required") {
+        short["required"] = required.clone();
+    }
+    short
 }

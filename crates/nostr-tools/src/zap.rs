@@ -37,27 +37,25 @@ choice! {
 record! {
     /// A zap, as its receipt tells of it.
     struct Zap {
-        /// The receipt's id, in hex
+        /// The receipt (hex)
         id: String,
-        /// When it was paid (seconds since 1970)
+        /// Seconds since 1970
         created_at: u64,
-        /// Who was zapped, in hex
+        /// To (hex)
         recipient: String,
-        /// Who zapped, in hex; a throw-away key if anonymous
+        /// From (hex)
         sender: Option<String>,
-        /// How much, in satoshis
+        /// Satoshis
         amount_sats: u64,
-        /// How much, in thousandths
-        amount_msats: u64,
-        /// What the sender wrote
+        /// The sender's words
         comment: Option<String>,
-        /// The event that was zapped, in hex
+        /// For this event (hex)
         event_id: Option<String>,
-        /// The addressable event that was zapped
+        /// For this address
         coordinate: Option<String>,
-        /// For the key that was asked about
+        /// As seen by the key that was asked for
         direction: Option<Direction>,
-        /// valid, invalid, or unchecked: the recipient's server could not be asked
+        /// unchecked: the recipient's server could not be asked
         verdict: Verdict,
         /// What is wrong with it
         problems: Vec<String>,
@@ -75,7 +73,7 @@ record! {
         since: Option<u64>,
         /// Not newer
         until: Option<u64>,
-        /// Ask recipients' Lightning servers who signs for them (default true)
+        /// Check the signers (default true)
         validate: Option<bool>,
         /// How long to wait for relays
         timeout_secs: Option<u64>,
@@ -85,13 +83,13 @@ record! {
 record! {
     /// Zaps.
     struct Zaps {
-        /// Whose, in hex
+        /// Whose (hex)
         pubkey: String,
-        /// The zaps, newest first
+        /// Newest first
         zaps: Vec<Zap>,
         /// How many
         count: u64,
-        /// What the valid ones add up to, in satoshis
+        /// Satoshis of the valid ones
         total_sats: u64,
     }
 }
@@ -231,7 +229,6 @@ pub(crate) fn examine(receipt: &Event, trusted: Option<&Trusted>, whose: Option<
         recipient: recipient.map(|key| key.to_hex()).unwrap_or_default(),
         sender: sender.map(|key| key.to_hex()),
         amount_sats: amount / 1000,
-        amount_msats: amount,
         comment,
         event_id: values(receipt, "e").next().map(ToOwned::to_owned),
         coordinate: values(receipt, "a").next().map(ToOwned::to_owned),
@@ -291,7 +288,7 @@ impl Turn<'_> {
         };
         let zaps: Vec<Zap> = receipts.iter().map(examine).collect();
         let valid = zaps.iter().filter(|zap| zap.verdict == Verdict::Valid);
-        let total = valid.map(|zap| zap.amount_msats).fold(0, u64::saturating_add);
-        Ok(Zaps { pubkey: who.to_hex(), count: zaps.len() as u64, zaps, total_sats: total / 1000 })
+        let total = valid.map(|zap| zap.amount_sats).fold(0, u64::saturating_add);
+        Ok(Zaps { pubkey: who.to_hex(), count: zaps.len() as u64, zaps, total_sats: total })
     }
 }

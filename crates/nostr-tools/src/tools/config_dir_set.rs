@@ -7,7 +7,7 @@ use std::path::Path;
 
 record! {
     struct Input {
-        /// The folder, as an absolute path; it is new, empty, or was used before
+        /// Absolute path; new, empty, or used before
         path: String,
     }
 }
@@ -28,7 +28,7 @@ impl tool::Tool for Tool {
         title: "Use another folder",
         status: Status::Stable,
         nips: &[],
-        summary: "Uses the identities and settings in another folder until the server ends. Nothing is moved or copied: the keys in the present folder stay there. The operator chooses the folder it starts with.",
+        summary: "Uses the keys and settings in another folder until the server ends. Nothing is moved or copied.",
         effect: Effect::ChangesHere,
         example: r#"{"path":"/srv/nostr"}"#,
     };

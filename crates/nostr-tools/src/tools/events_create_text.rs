@@ -37,7 +37,7 @@ impl tool::Tool for Tool {
         title: "Draft a note",
         status: Status::Stable,
         nips: &[1],
-        summary: "Builds a short text note (kind 1) of the active key and its id, without signing or publishing it. Works with a key that can only be watched.",
+        summary: "Drafts a text note (kind 1) of the active key, unsigned and unpublished.",
         effect: Effect::ReadsHere,
         example: r#"{"content":"Hello, Nostr","tags":[["t","nostr"]]}"#,
     };

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 record! {
     struct Input {
-        /// The event as JSON: kind, content, tags, created_at; pubkey and id may be left out
+        /// The event as JSON: kind, content, tags, created_at
         unsigned_event_json: String,
     }
 }
@@ -33,7 +33,7 @@ impl tool::Tool for Tool {
         title: "Sign an event",
         status: Status::Stable,
         nips: &[1],
-        summary: "Signs an event with the active key, without publishing it. The event may name no other author.",
+        summary: "Signs an event with the active key, without publishing it.",
         effect: Effect::Signs,
         example: r#"{"unsigned_event_json":"{\"kind\":1,\"created_at\":1700000000,\"tags\":[],\"content\":\"Hello\"}"}"#,
     };

@@ -8,7 +8,7 @@ use nostr::prelude::Keys;
 
 record! {
     secret struct Input {
-        /// label:NAME for a stored key; nsec1… or hex if the operator allows it
+        /// label:NAME; if allowed nsec1… or hex
         private_key: String,
     }
 }
@@ -31,7 +31,7 @@ impl tool::Tool for Tool {
         title: "Derive a public key",
         status: Status::Stable,
         nips: &[],
-        summary: "Gives the public key that belongs to a secret key. Takes a stored key as label:NAME; raw secret keys are refused unless the operator allows them.",
+        summary: "Gives the public key of a stored key (label:NAME), or of a raw secret key if the operator allows that.",
         effect: Effect::ReadsHere,
         example: r#"{"private_key":"label:work"}"#,
     };

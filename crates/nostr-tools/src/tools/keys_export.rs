@@ -51,7 +51,7 @@ impl tool::Tool for Tool {
         title: "Show a key",
         status: Status::Stable,
         nips: &[],
-        summary: "Shows a key as npub and hex. The secret forms are refused unless the operator allows them.",
+        summary: "Shows a key as npub and hex; the secret only if the operator allows it.",
         effect: Effect::ReadsHere,
         example: r#"{"format":"both"}"#,
     };

@@ -8,11 +8,11 @@ use crate::tool::{self, About, Effect, Status, Turn};
 
 record! {
     struct Input {
-        /// The name to keep the key under
+        /// Its name
         label: String,
-        /// Act as this identity from now on (default true)
+        /// Act as it from now on (default true)
         make_active: Option<bool>,
-        /// Keep the secret, so that it can sign (default true)
+        /// Must be true
         persist_secret: Option<bool>,
     }
 }
@@ -26,7 +26,7 @@ impl tool::Tool for Tool {
         title: "Make a key",
         status: Status::Stable,
         nips: &[],
-        summary: "Makes a new key and keeps it under a label. The secret stays on this machine and is never shown.",
+        summary: "Makes a new key and keeps it under a label. The secret is never shown.",
         effect: Effect::ChangesHere,
         example: r#"{"label":"work"}"#,
     };

@@ -26,7 +26,7 @@ impl tool::Tool for Tool {
         title: "Show the active key",
         status: Status::Stable,
         nips: &[],
-        summary: "Shows the key that every other tool acts as. The result is empty if there is none.",
+        summary: "Shows the key that every other tool acts as; empty if there is none.",
         effect: Effect::ReadsHere,
         example: r#"{}"#,
     };

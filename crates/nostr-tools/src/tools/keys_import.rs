@@ -9,13 +9,13 @@ use crate::tool::{self, About, Effect, Status, Turn};
 
 record! {
     secret struct Input {
-        /// The name to keep the key under
+        /// Its name
         label: String,
-        /// npub1…, nprofile1… or ncryptsec1…; if the operator allows it also nsec1…, bunker://…, env:NAME, file:PATH
+        /// npub1…, nprofile1… or ncryptsec1…; if allowed nsec1…, bunker://…, env:NAME, file:PATH
         key_material: String,
-        /// Act as this identity from now on (default true)
+        /// Act as it from now on (default true)
         make_active: Option<bool>,
-        /// Keep the secret, so that it can sign (default true); false keeps the public key only
+        /// Keep the secret too (default true)
         persist_secret: Option<bool>,
     }
 }
@@ -29,7 +29,7 @@ impl tool::Tool for Tool {
         title: "Add a key",
         status: Status::Stable,
         nips: &[],
-        summary: "Keeps a key under a label: npub for one that can only be watched, ncryptsec for a sealed one. The operator adds secret keys with `rialto nostr keys import`; here they are refused unless the operator allows it.",
+        summary: "Keeps a key under a label: npub to watch, ncryptsec to sign. Secret keys are given by the operator (rialto nostr keys import), here only if allowed.",
         effect: Effect::ChangesHere,
         example: r#"{"label":"fiatjaf","key_material":"npub180cvv07tjdrrgpa0j7j7tmnyl2yr6yr7l8j4s3evf6u64th6gkwsyjh6w6","make_active":false}"#,
     };

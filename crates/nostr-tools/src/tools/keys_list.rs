@@ -25,7 +25,7 @@ impl tool::Tool for Tool {
         title: "List keys",
         status: Status::Stable,
         nips: &[],
-        summary: "Lists the labels and public keys that are kept, and which one is active. Secrets are never shown.",
+        summary: "Lists labels and public keys, and which one is active.",
         effect: Effect::ReadsHere,
         example: r#"{}"#,
     };

@@ -28,7 +28,7 @@ impl tool::Tool for Tool {
         title: "Forget a key",
         status: Status::Stable,
         nips: &[],
-        summary: "Forgets a key. Its secret is set aside in the folder secrets/removed, where only the operator can bring it back or delete it.",
+        summary: "Forgets a key. Its secret is set aside; only the operator can bring it back.",
         effect: Effect::ReplacesHere,
         example: r#"{"label":"old"}"#,
     };

@@ -48,7 +48,7 @@ impl tool::Tool for Tool {
         title: "Check a key",
         status: Status::Stable,
         nips: &[],
-        summary: "Says whether a text is a valid npub, nsec or hexadecimal key. A secret is not repeated in the result.",
+        summary: "Says whether a text is a valid npub, nsec or hex key. Secrets are not repeated.",
         effect: Effect::Calculates,
         example: r#"{"key":"npub180cvv07tjdrrgpa0j7j7tmnyl2yr6yr7l8j4s3evf6u64th6gkwsyjh6w6"}"#,
     };

@@ -21,9 +21,9 @@ choice! {
 
 record! {
     secret struct Input {
-        /// npub1…, note1…, nprofile1…, nevent1…, naddr1…, nsec1… or hex, also with nostr: in front
+        /// NIP-19, nostr: or hex
         input: String,
-        /// Show the public key of a secret one, which the operator must allow too (default false)
+        /// Look into a secret, if the operator allows it (default false)
         allow_secret: Option<bool>,
     }
 }
@@ -67,7 +67,7 @@ impl tool::Tool for Tool {
         title: "Explain an identifier",
         status: Status::Experimental,
         nips: &[19],
-        summary: "Decodes npub, note, nprofile, nevent, naddr or hex: which key or event it is, and where it can be found. Secrets are not repeated.",
+        summary: "Decodes npub, note, nprofile, nevent, naddr or hex. Secrets are not repeated.",
         effect: Effect::Calculates,
         example: r#"{"input":"npub180cvv07tjdrrgpa0j7j7tmnyl2yr6yr7l8j4s3evf6u64th6gkwsyjh6w6"}"#,
     };

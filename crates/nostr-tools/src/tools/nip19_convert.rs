@@ -24,17 +24,17 @@ record! {
     secret struct Input {
         /// The form to convert to
         target: Target,
-        /// A key, event id or address (kind:pubkey:identifier), in hex or in any form of NIP-19; for naddr also the identifier
+        /// Key, event id or address (kind:pubkey:identifier), hex or NIP-19
         input: String,
-        /// Convert secret keys, which the operator must allow too (default false)
+        /// Convert a secret, if the operator allows it (default false)
         allow_secret: Option<bool>,
-        /// For nevent and naddr: the author
+        /// For nevent, naddr: the author
         author: Option<String>,
         /// For naddr: the identifier (d tag)
         identifier: Option<String>,
-        /// For nevent and naddr: the kind
+        /// For nevent, naddr: the kind
         kind: Option<u16>,
-        /// For nprofile, nevent and naddr: where it can be found
+        /// Where it can be found
         relays: Option<Vec<String>>,
     }
 }
@@ -59,7 +59,7 @@ impl tool::Tool for Tool {
         title: "Convert an identifier",
         status: Status::Experimental,
         nips: &[19],
-        summary: "Converts keys, event ids and addresses to npub, note, nprofile, nevent or naddr. To nsec only if the operator allows it.",
+        summary: "Converts keys, event ids and addresses to npub, note, nprofile, nevent or naddr. To nsec if allowed.",
         effect: Effect::Calculates,
         example: r#"{"target":"npub","input":"3bf0c63fcb93463407af97a5e5ee64fa883d107ef9e558472c4eb9aaaefa459d"}"#,
     };

@@ -8,7 +8,7 @@ use crate::tool::{self, About, Effect, Status, Turn};
 
 record! {
     secret struct Input {
-        /// Whose key: label:NAME, or the active one if absent; nsec1… or hex if the operator allows it
+        /// label:NAME (default the active key); if allowed nsec1… or hex
         private_key: Option<String>,
         /// The other's public key
         public_key: String,
@@ -39,7 +39,7 @@ impl tool::Tool for Tool {
         title: "Decrypt a text",
         status: Status::Stable,
         nips: &[44],
-        summary: "Decrypts a text that another key has encrypted (NIP-44 version 2), by the active key or by label:NAME.",
+        summary: "Decrypts a text that another key has encrypted (NIP-44).",
         effect: Effect::ReadsHere,
         example: r#"{"public_key":"npub180cvv07tjdrrgpa0j7j7tmnyl2yr6yr7l8j4s3evf6u64th6gkwsyjh6w6","ciphertext":"AgQ…"}"#,
     };

@@ -8,13 +8,13 @@ use crate::tool::{self, About, Effect, Status, Turn};
 
 record! {
     secret struct Input {
-        /// Whose key: label:NAME, or the active one if absent; nsec1… or hex if the operator allows it
+        /// label:NAME (default the active key); if allowed nsec1… or hex
         private_key: Option<String>,
         /// The other's public key
         public_key: String,
         /// The text to encrypt
         plaintext: String,
-        /// The version of NIP-44; there is only 2
+        /// There is only 2
         version: Option<u8>,
     }
 }
@@ -41,7 +41,7 @@ impl tool::Tool for Tool {
         title: "Encrypt a text",
         status: Status::Stable,
         nips: &[44],
-        summary: "Encrypts a text so that only one other key can read it (NIP-44 version 2), by the active key or by label:NAME. Publishes nothing.",
+        summary: "Encrypts a text for one other key (NIP-44). Publishes nothing.",
         effect: Effect::ReadsHere,
         example: r#"{"public_key":"npub180cvv07tjdrrgpa0j7j7tmnyl2yr6yr7l8j4s3evf6u64th6gkwsyjh6w6","plaintext":"see you at eight"}"#,
     };
