@@ -89,7 +89,8 @@ impl Library {
     /// `context.search`.
     pub fn search(&self, name: &str, query: &str, budget: i64, interrupt: &Interrupt) -> Result<Findings, Error> {
         let budget = u64::try_from(budget).map_err(|_| Kind::InvalidBudget)?;
-        self.with(name, interrupt, |resident, cache| resident.search(cache, query, budget, interrupt))
+        let question = Question { query, budget, most: MAX_ANSWER };
+        self.with(name, interrupt, |resident, cache| resident.search(cache, question, interrupt))
     }
 
     /// Does something with a cache that is ready.
