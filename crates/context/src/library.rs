@@ -60,9 +60,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Library {
-    /// The caches beneath `root`; indexes are kept in the folder `store` between runs.
-    pub fn new(root: &Path, store: Option<&Path>, checking: Checking) -> Self {
-        Self { root: root.to_owned(), store: store.map(Store::new), checking, shelves: Mutex::default() }
+    /// The caches beneath `root`; indexes are kept in `store` between runs.
+    pub fn new(root: &Path, store: Option<Store>, checking: Checking) -> Self {
+        Self { root: root.to_owned(), store, checking, shelves: Mutex::default() }
     }
 
     pub fn root(&self) -> &Path {
@@ -162,15 +162,14 @@ fn again_if_replaced<T>(
 }
 
 /// `context.resolve` for a cache that its owner named by its path.
-pub fn resolve_folder(path: &Path, query: &str, budget: i64, store: Option<&Path>) -> Result<Resolution, Error> {
+pub fn resolve_folder(path: &Path, query: &str, budget: i64, store: Option<&Store>) -> Result<Resolution, Error> {
     let budget = u64::try_from(budget).map_err(|_| Kind::InvalidBudget)?;
     let question = Question { query, budget, most: u64::MAX };
     let interrupt = Interrupt::default();
-    let store = store.map(Store::new);
     again_if_replaced(
         || cache::open(path),
         |folder| {
-            let resident = Resident::load(folder, store.as_ref(), Checking::Used, &interrupt)?;
+            let resident = Resident::load(folder, store, Checking::Used, &interrupt)?;
             resident.resolve(folder, question, &interrupt)
         },
     )

@@ -11,6 +11,7 @@ pub(crate) mod terms;
 use crate::beneath::Folder;
 use crate::budget::spend;
 use crate::cache;
+use crate::digest;
 use crate::error::{Error, Kind};
 use crate::index::Index;
 use crate::resident::{Interrupt, Question, Resident};
@@ -220,7 +221,7 @@ impl Resident {
                 chunk_terms: index.chunk_terms(),
             },
             cache_version: self.table.cache_version.clone(),
-            index_version: index.hash(),
+            index_version: digest::versioned(&index.hash()),
         })
     }
 

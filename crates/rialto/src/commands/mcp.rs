@@ -116,7 +116,7 @@ impl Context {
         };
         let names = if self.tool_names == ToolNames::Underscore { Names::Underscore } else { Names::Dotted };
         let offer = if self.profile == Profile::V0 { Offer::V0 } else { Offer::Full };
-        Ok(ContextServer::new(Library::new(&root, store.as_deref(), checking), Options { names, offer, timeout }))
+        Ok(ContextServer::new(Library::new(&root, store, checking), Options { names, offer, timeout }))
     }
 }
 
