@@ -162,8 +162,7 @@ fn again_if_replaced<T>(
 }
 
 /// `context.resolve` for a cache that its owner named by its path.
-pub fn resolve_folder(path: &Path, query: &str, budget: i64, store: Option<&Store>) -> Result<Resolution, Error> {
-    let budget = u64::try_from(budget).map_err(|_| Kind::InvalidBudget)?;
+pub fn resolve_folder(path: &Path, query: &str, budget: u64, store: Option<&Store>) -> Result<Resolution, Error> {
     let question = Question { query, budget, most: u64::MAX };
     let interrupt = Interrupt::default();
     again_if_replaced(

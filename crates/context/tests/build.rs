@@ -398,6 +398,23 @@ fn what_inspection_and_listing_say() {
     assert_eq!(list(&root.join("file")).unwrap_err().kind, Kind::Io);
 }
 
+/// Names that are not UTF-8 count, as in version 0, though nobody can ask for them.
+#[cfg(target_os = "linux")]
+#[test]
+fn names_that_are_not_text_are_listed_and_counted() {
+    use std::ffi::OsStr;
+    let place = Place::new();
+    place.write("sources/a.md", "one").build("c").unwrap();
+    let before = inspect(&place.path("root"), "c").unwrap().total_bytes;
+    fs::write(place.path("root/c").join(OsStr::from_bytes(b"x\xff")), "12345").unwrap();
+    assert_eq!(inspect(&place.path("root"), "c").unwrap().total_bytes, before + 5);
+    fs::create_dir(place.path("root").join(OsStr::from_bytes(b"a\xff"))).unwrap();
+    fs::write(place.path("root").join(OsStr::from_bytes(b"a\xff/manifest.json")), "").unwrap();
+    let caches = list(&place.path("root")).unwrap().caches;
+    let caches: Vec<(&str, bool)> = caches.iter().map(|cache| (cache.path.as_str(), cache.has_manifest)).collect();
+    assert_eq!(caches, [("a\u{fffd}", true), ("c", true)]);
+}
+
 #[test]
 fn verification_finds_each_kind_of_damage() {
     type Harm = fn(&Path);

@@ -38,8 +38,8 @@ fn caches_answer_as_the_rules_say() {
         for round in 0..6 {
             let (query, budget) = (dice.query(), dice.budget(&contents));
             let expected = naive::resolve(&corpus, &query, budget);
-            let budget = i64::try_from(budget).unwrap();
-            assert_eq!(resolve(&library, "c", &query, budget), Ok(expected.clone()), "seed {seed}, round {round}");
+            let signed = i64::try_from(budget).unwrap();
+            assert_eq!(resolve(&library, "c", &query, signed), Ok(expected.clone()), "seed {seed}, round {round}");
             // A new process, with and without an index that was kept.
             for store in [Some(&store), None] {
                 let fresh = resolve_folder(&place.path("root/c"), &query, budget, store).unwrap();
