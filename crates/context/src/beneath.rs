@@ -6,6 +6,7 @@
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 use rustix::io::Errno;
+use rustix::path::Arg;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -138,13 +139,17 @@ impl Folder {
             if name == ".." {
                 return Err(Trouble::Unsuitable);
             }
-            let above = found.as_ref().map_or(self.0.as_fd(), |folder| folder.0.as_fd());
-            found = Some(Self(openat(above, name, Self::FLAGS | OFlags::NOFOLLOW, Mode::empty())?));
+            found = Some(found.as_ref().unwrap_or(self).child(name)?);
         }
         match found {
             Some(folder) => Ok(folder),
             None => Ok(Self(self.0.try_clone()?)),
         }
+    }
+
+    /// A folder directly in this one, by a name that was found in it.
+    pub(crate) fn child(&self, name: impl Arg) -> Result<Self, Trouble> {
+        Ok(Self(openat(&self.0, name, Self::FLAGS | OFlags::NOFOLLOW, Mode::empty())?))
     }
 
     /// A regular file directly in this folder.
@@ -174,7 +179,7 @@ impl Folder {
     }
 
     /// The state of a regular file directly in this folder.
-    pub(crate) fn stamp(&self, name: &str) -> Result<Stamp, Trouble> {
+    pub(crate) fn stamp(&self, name: impl Arg) -> Result<Stamp, Trouble> {
         let stat = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Ok(Stamp::of(&stat)),

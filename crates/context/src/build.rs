@@ -19,7 +19,7 @@ use crate::manifest::{DOCUMENTS, Entry, INDEX, MANIFEST, Manifest, file_name};
 use place::{Place, Unfinished};
 use sources::Source;
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::SystemTime;
 
 pub(crate) use place::is_unfinished;
@@ -96,8 +96,8 @@ pub struct Built {
 
 impl Built {
     /// Keeps the index, so that the first query does not have to make it.
-    pub fn store(&self, folder: &Path) {
-        Store::new(folder).save(&self.table, &self.index);
+    pub fn store(&self, store: &Store) {
+        store.save(&self.table, &self.index);
     }
 }
 

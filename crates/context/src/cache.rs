@@ -122,7 +122,7 @@ pub(crate) fn seal(documents: Option<&Folder>, table: &Table) -> Result<Seal, Er
     hasher.add(&table.fingerprint);
     for row in &table.rows {
         let folder = documents.ok_or_else(|| Error::invalid(format!("{DOCUMENTS}: it is not there")))?;
-        let stamp: Stamp = folder.stamp(&row.file).map_err(|trouble| damaged(&trouble, &row.file))?;
+        let stamp: Stamp = folder.stamp(&*row.file).map_err(|trouble| damaged(&trouble, &row.file))?;
         youngest = youngest.max(stamp.changed_at());
         hasher.add_piece(row.file.as_bytes());
         hasher.add(&stamp.to_bytes());

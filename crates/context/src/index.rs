@@ -172,9 +172,10 @@ impl Index {
     }
 
     /// The hash over everything that selection depends on; it stands at the end.
-    pub(crate) fn hash(&self) -> String {
-        let hash = &self.bytes[self.bytes.len() - HASH..];
-        format!("{}{}", digest::PREFIX, digest::hex(hash))
+    pub(crate) fn hash(&self) -> Hash {
+        let mut hash = [0; HASH];
+        hash.copy_from_slice(&self.bytes[self.bytes.len() - HASH..]);
+        hash
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -14,15 +14,20 @@ use std::path::Path;
 pub fn list(root: &Path) -> Result<Listing, Error> {
     let failed = |trouble: Trouble| Error::because(Kind::Io, format!("the root: {trouble}"));
     let folder = Folder::open(root).map_err(failed)?;
-    // A name that is not UTF-8 cannot be asked for, so it is not offered.
-    let items = folder.items().map_err(failed)?.named;
+    let items = folder.items().map_err(failed)?;
     let mut caches = Vec::new();
-    for item in items {
+    for item in items.named {
         if item.kind == ItemKind::Folder && !build::is_unfinished(&item.name) {
-            let found = folder.folder(&item.name).and_then(|cache| cache.stamp(MANIFEST));
+            let found = folder.child(&item.name).and_then(|cache| cache.stamp(MANIFEST));
             caches.push(Listed { path: item.name, has_manifest: found.is_ok() });
         }
     }
+    // A name that is not UTF-8 cannot be asked for, but version 0 shows what can be shown of it.
+    for (name, _) in items.unnamed.into_iter().filter(|(_, kind)| *kind == ItemKind::Folder) {
+        let found = folder.child(&*name).and_then(|cache| cache.stamp(MANIFEST));
+        caches.push(Listed { path: String::from_utf8_lossy(&name).into_owned(), has_manifest: found.is_ok() });
+    }
+    caches.sort_by(|left, right| left.path.cmp(&right.path));
     Ok(Listing { caches })
 }
 
@@ -49,8 +54,12 @@ pub fn inspect(root: &Path, name: &str) -> Result<Inspection, Error> {
 /// The sizes of the regular files directly in the cache.
 fn total_bytes(cache: &Folder) -> Result<u64, Trouble> {
     let mut total = 0;
-    for item in cache.items()?.named.iter().filter(|item| item.kind == ItemKind::File) {
+    let items = cache.items()?;
+    for item in items.named.iter().filter(|item| item.kind == ItemKind::File) {
         total += cache.stamp(&item.name)?.size();
+    }
+    for (name, _) in items.unnamed.iter().filter(|(_, kind)| *kind == ItemKind::File) {
+        total += cache.stamp(&**name)?.size();
     }
     Ok(total)
 }

@@ -24,6 +24,7 @@ pub mod verify;
 mod words;
 
 pub use document::Document;
+pub use index::store::Store;
 pub use library::Library;
 pub use resident::{Checking, Interrupt};
 pub use words::tokens;

@@ -60,9 +60,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Library {
-    /// The caches beneath `root`; indexes are kept in the folder `store` between runs.
-    pub fn new(root: &Path, store: Option<&Path>, checking: Checking) -> Self {
-        Self { root: root.to_owned(), store: store.map(Store::new), checking, shelves: Mutex::default() }
+    /// The caches beneath `root`; indexes are kept in `store` between runs.
+    pub fn new(root: &Path, store: Option<Store>, checking: Checking) -> Self {
+        Self { root: root.to_owned(), store, checking, shelves: Mutex::default() }
     }
 
     pub fn root(&self) -> &Path {
@@ -89,7 +89,8 @@ impl Library {
     /// `context.search`.
     pub fn search(&self, name: &str, query: &str, budget: i64, interrupt: &Interrupt) -> Result<Findings, Error> {
         let budget = u64::try_from(budget).map_err(|_| Kind::InvalidBudget)?;
-        self.with(name, interrupt, |resident, cache| resident.search(cache, query, budget, interrupt))
+        let question = Question { query, budget, most: MAX_ANSWER };
+        self.with(name, interrupt, |resident, cache| resident.search(cache, question, interrupt))
     }
 
     /// Does something with a cache that is ready.
@@ -161,15 +162,13 @@ fn again_if_replaced<T>(
 }
 
 /// `context.resolve` for a cache that its owner named by its path.
-pub fn resolve_folder(path: &Path, query: &str, budget: i64, store: Option<&Path>) -> Result<Resolution, Error> {
-    let budget = u64::try_from(budget).map_err(|_| Kind::InvalidBudget)?;
+pub fn resolve_folder(path: &Path, query: &str, budget: u64, store: Option<&Store>) -> Result<Resolution, Error> {
     let question = Question { query, budget, most: u64::MAX };
     let interrupt = Interrupt::default();
-    let store = store.map(Store::new);
     again_if_replaced(
         || cache::open(path),
         |folder| {
-            let resident = Resident::load(folder, store.as_ref(), Checking::Used, &interrupt)?;
+            let resident = Resident::load(folder, store, Checking::Used, &interrupt)?;
             resident.resolve(folder, question, &interrupt)
         },
     )

@@ -62,6 +62,9 @@ impl Manifest {
             let BuildConfig { version, hash_algorithm } = &manifest.build_config;
             return Err(Error::invalid(format!("built by version {version} with {hash_algorithm}, which is unknown")));
         }
+        if !is_timestamp(&manifest.created_at) {
+            return Err(Error::invalid(format!("{MANIFEST}: created_at is not a time")));
+        }
         Ok(manifest)
     }
 
@@ -133,9 +136,43 @@ fn timestamp(time: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:09}Z", since.subsec_nanos())
 }
 
+/// Whether a text is a time as RFC 3339 has it. Nothing depends on which; version 0 refuses a manifest without one.
+fn is_timestamp(text: &str) -> bool {
+    let Some((time, zone)) = text.split_at_checked(19) else { return false };
+    let number =
+        |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u32>().ok()).flatten();
+    // Of digits and marks, as in the pattern.
+    let fits = |text: &str, pattern: &str| {
+        text.len() == pattern.len()
+            && text.bytes().zip(pattern.bytes()).all(|(byte, mark)| match mark {
+                b'0' => byte.is_ascii_digit(),
+                _ => byte.eq_ignore_ascii_case(&mark),
+            })
+    };
+    let within = |text: &str, low: u32, high: u32| number(text).is_some_and(|found| (low..=high).contains(&found));
+    let zone = match zone.strip_prefix('.') {
+        Some(fraction) => {
+            let rest = fraction.trim_start_matches(|digit: char| digit.is_ascii_digit());
+            if rest.len() == fraction.len() {
+                return false;
+            }
+            rest
+        }
+        None => zone,
+    };
+    let is_zone = |zone: &str| within(&zone[1..3], 0, 23) && within(&zone[4..], 0, 59);
+    (fits(time, "0000-00-00T00:00:00") || fits(time, "0000-00-00 00:00:00"))
+        && within(&time[5..7], 1, 12)
+        && within(&time[8..10], 1, 31)
+        && within(&time[11..13], 0, 23)
+        && within(&time[14..16], 0, 59)
+        && within(&time[17..], 0, 60)
+        && (fits(zone, "Z") || (fits(zone, "+00:00") || fits(zone, "-00:00")) && is_zone(zone))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{BuildConfig, Entry, Manifest, cache_version, document_file, file_name, timestamp};
+    use super::{BuildConfig, Entry, Manifest, cache_version, document_file, file_name, is_timestamp, timestamp};
     use crate::digest::hash;
     use std::time::{Duration, UNIX_EPOCH};
 
@@ -235,6 +272,25 @@ mod tests {
             (4_107_542_400, 0, "2100-03-01T00:00:00.000000000Z"),
         ] {
             assert_eq!(timestamp(UNIX_EPOCH + Duration::new(seconds, nanoseconds)), expected);
+            assert!(is_timestamp(expected));
+        }
+        for good in ["2024-01-01T00:00:00Z", "2024-01-01t00:00:00z", "2024-01-01 00:00:00.1+23:59"] {
+            assert!(is_timestamp(good), "{good}");
+        }
+        for wrong in [
+            "",
+            "yesterday",
+            "2024-01-01",
+            "2024-01-01T00:00:00",
+            "2024-13-01T00:00:00Z",
+            "2024-01-32T00:00:00Z",
+            "2024-01-01T24:00:00Z",
+            "2024-01-01T00:00:00.Z",
+            "2024-01-01T00:00:00+24:00",
+            "2024-01-01T00:00:00Zx",
+            "２024-01-01T00:00:00Z",
+        ] {
+            assert!(!is_timestamp(wrong), "{wrong}");
         }
     }
 }

@@ -11,9 +11,10 @@ pub(crate) mod terms;
 use crate::beneath::Folder;
 use crate::budget::spend;
 use crate::cache;
-use crate::error::Error;
+use crate::digest;
+use crate::error::{Error, Kind};
 use crate::index::Index;
-use crate::resident::{Interrupt, Resident};
+use crate::resident::{Interrupt, Question, Resident};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -31,6 +32,20 @@ const LENGTH_PART: u128 = 900;
 
 /// One bit of information counts this much.
 const UNIT: &str = "1/65536 bit";
+
+/// What the part of one term takes in an answer, beside the term.
+const REASON: usize = 50;
+
+/// How many bytes an answer may still grow by.
+struct Room(u64);
+
+impl Room {
+    fn take(&mut self, bytes: usize) -> Result<(), Error> {
+        let left = self.0.checked_sub(bytes as u64);
+        self.0 = left.ok_or_else(|| Error::because(Kind::Internal, "the answer would be too large"))?;
+        Ok(())
+    }
+}
 
 /// The answer of `context.search`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -162,8 +177,7 @@ impl Resident {
     pub(crate) fn search(
         &self,
         cache: &Folder,
-        query: &str,
-        budget: u64,
+        Question { query, budget, most }: Question<'_>,
         interrupt: &Interrupt,
     ) -> Result<Findings, Error> {
         if self.table.declared_version != self.table.cache_version {
@@ -181,29 +195,9 @@ impl Resident {
         let weights: Vec<(String, u64)> =
             counts.iter().map(|(term, count)| (term.clone(), weight(chunks, *count))).collect();
         let (chosen, matched) = select(index, &weights, budget);
-        let mut why = self.why(&chosen, &counts, &weights);
-        let documents = cache::documents(cache, &self.table)?;
-        let mut results = Vec::with_capacity(chosen.len());
-        for (place, score) in &chosen {
-            interrupt.check()?;
-            let row = index.chunk(*place);
-            let document = row.document as usize;
-            let ordinal = place - index.document(document).first_chunk as usize;
-            let document = cache::read_document(documents.as_ref(), &self.table.rows[document])?;
-            // The index was made of this very text.
-            let chunk = chunk::split(&document.content).into_iter().nth(ordinal);
-            let chunk = chunk.ok_or_else(|| Error::invalid("the index does not fit the document"))?;
-            results.push(Finding {
-                content: document.content[chunk.range].to_owned(),
-                id: document.id,
-                version: document.version,
-                lines: Lines { first: chunk.first_line, last: chunk.last_line },
-                headings: chunk.headings,
-                score: *score,
-                tokens: u64::from(row.tokens),
-                why: Why { terms: why.remove(place).unwrap_or_default(), chunk_terms: row.terms },
-            });
-        }
+        let mut room = Room(most);
+        let why = self.why(&chosen, &counts, &weights, &mut room)?;
+        let results = self.findings(cache, &chosen, why, &mut room, interrupt)?;
         let (major, minor, update) = char::UNICODE_VERSION;
         Ok(Findings {
             selection: Summary {
@@ -227,8 +221,66 @@ impl Resident {
                 chunk_terms: index.chunk_terms(),
             },
             cache_version: self.table.cache_version.clone(),
-            index_version: index.hash(),
+            index_version: digest::versioned(&index.hash()),
         })
+    }
+
+    /// The chosen chunks with their text. Each document is read once, however many of its chunks were chosen.
+    fn findings(
+        &self,
+        cache: &Folder,
+        chosen: &[(usize, u64)],
+        mut why: HashMap<usize, Vec<TermScore>>,
+        room: &mut Room,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<Finding>, Error> {
+        let documents = cache::documents(cache, &self.table)?;
+        let mut by_place: Vec<usize> = (0..chosen.len()).collect();
+        by_place.sort_unstable_by_key(|rank| chosen[*rank].0);
+        let mut found: Vec<(usize, Finding)> = Vec::with_capacity(chosen.len());
+        for ranks in
+            by_place.chunk_by(|left, right| self.document_of(chosen[*left].0) == self.document_of(chosen[*right].0))
+        {
+            interrupt.check()?;
+            let place = self.document_of(chosen[ranks[0]].0);
+            let document = cache::read_document(documents.as_ref(), &self.table.rows[place])?;
+            let chunks = chunk::split(&document.content);
+            for rank in ranks {
+                let (place_of_chunk, score) = chosen[*rank];
+                let row = self.index.chunk(place_of_chunk);
+                // The index was made of this very text.
+                let chunk = place_of_chunk
+                    .checked_sub(self.index.document(place).first_chunk as usize)
+                    .and_then(|ordinal| chunks.get(ordinal))
+                    .ok_or_else(|| Error::invalid("the index does not fit the document"))?;
+                let terms = why.remove(&place_of_chunk).unwrap_or_default();
+                room.take(chunk.range.len() + document.id.len())?;
+                chunk.headings.iter().try_for_each(|heading| room.take(heading.len()))?;
+                found.push((
+                    *rank,
+                    Finding {
+                        content: document.content[chunk.range.clone()].to_owned(),
+                        id: document.id.clone(),
+                        version: document.version.clone(),
+                        lines: Lines { first: chunk.first_line, last: chunk.last_line },
+                        headings: chunk
+                            .headings
+                            .iter()
+                            .map(|heading| document.content[heading.clone()].to_owned())
+                            .collect(),
+                        score,
+                        tokens: u64::from(row.tokens),
+                        why: Why { terms, chunk_terms: row.terms },
+                    },
+                ));
+            }
+        }
+        found.sort_unstable_by_key(|(rank, _)| *rank);
+        Ok(found.into_iter().map(|(_, finding)| finding).collect())
+    }
+
+    fn document_of(&self, chunk: usize) -> usize {
+        self.index.chunk(chunk).document as usize
     }
 
     /// The parts of the scores of the chosen chunks.
@@ -237,18 +289,20 @@ impl Resident {
         chosen: &[(usize, u64)],
         counts: &[(String, u64)],
         weights: &[(String, u64)],
-    ) -> HashMap<usize, Vec<TermScore>> {
+        room: &mut Room,
+    ) -> Result<HashMap<usize, Vec<TermScore>>, Error> {
         let mut why: HashMap<usize, Vec<TermScore>> = chosen.iter().map(|(place, _)| (*place, Vec::new())).collect();
         for ((term, chunks), (_, weight)) in counts.iter().zip(weights) {
             for (place, count) in self.index.chunks_with(term) {
                 if let Some(parts) = why.get_mut(&(place as usize)) {
+                    room.take(term.len() + REASON)?;
                     let chunk_terms = self.index.chunk(place as usize).terms;
                     let score = part(&self.index, *weight, count, chunk_terms).max(1);
                     parts.push(TermScore { term: term.clone(), count, chunks: *chunks, score });
                 }
             }
         }
-        why
+        Ok(why)
     }
 }
 

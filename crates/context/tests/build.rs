@@ -122,6 +122,48 @@ fn what_is_there_stays_unless_it_is_a_cache_and_replacing_was_asked_for() {
 }
 
 #[test]
+fn a_build_that_was_faster_is_replaced_only_if_that_was_asked_for() {
+    for (existing, expected) in [(Existing::Replace, "later"), (Existing::Keep, "faster")] {
+        let place = Place::new();
+        place.write("sources/a.md", "later");
+        let result = build(&Plan { existing, ..place.plan("c") }, &mut |step| {
+            if step == Step::Complete {
+                place.write("sources/a.md", "faster").build("c").unwrap();
+            }
+        });
+        assert_eq!(result.is_ok(), existing == Existing::Replace, "{result:?}");
+        assert!(place.resolve("c", "", 9).unwrap().contains(expected));
+        assert_eq!(fs::read_dir(place.path("root")).unwrap().count(), 1);
+    }
+}
+
+/// Whatever takes the place of a cache while the next one is built is nobody's to remove.
+#[test]
+fn a_folder_that_comes_while_a_build_runs_is_not_lost() {
+    let others: [&dyn Fn(&Place); 4] = [
+        &|place| _ = place.write("root/c/notes.txt", "mine"),
+        &|place| _ = place.write("root/c/documents/notes.txt", "mine"),
+        &|place| _ = place.write("root/c/manifest.json", "{}").write("root/c/documents/0123456789ab.json", "mine"),
+        &|place| _ = place.write("root/c", "mine"),
+    ];
+    for (number, other) in others.iter().enumerate() {
+        let place = Place::new();
+        place.write("sources/a.md", "old").build("c").unwrap();
+        place.write("sources/a.md", "new");
+        let mut before = Vec::new();
+        let result = build(&Plan { existing: Existing::Replace, ..place.plan("c") }, &mut |step| {
+            if step == Step::Complete {
+                fs::rename(place.path("root/c"), place.path("moved")).unwrap();
+                other(&place);
+                before = snapshot(&place.path("root")).into_iter().filter(|file| file.0.starts_with('c')).collect();
+            }
+        });
+        assert_eq!(result.unwrap_err().kind, Kind::Io, "{number}");
+        assert_eq!(snapshot(&place.path("root")), before, "{number}");
+    }
+}
+
+#[test]
 fn unchanged_documents_are_not_written_again() {
     let place = Place::new();
     place.write("sources/a.md", "one").write("sources/b.md", "two").write("sources/c.md", "three").build("c").unwrap();
@@ -354,6 +396,23 @@ fn what_inspection_and_listing_say() {
     );
     assert_eq!(list(&root.join("absent")).unwrap_err().kind, Kind::Io);
     assert_eq!(list(&root.join("file")).unwrap_err().kind, Kind::Io);
+}
+
+/// Names that are not UTF-8 count, as in version 0, though nobody can ask for them.
+#[cfg(target_os = "linux")]
+#[test]
+fn names_that_are_not_text_are_listed_and_counted() {
+    use std::ffi::OsStr;
+    let place = Place::new();
+    place.write("sources/a.md", "one").build("c").unwrap();
+    let before = inspect(&place.path("root"), "c").unwrap().total_bytes;
+    fs::write(place.path("root/c").join(OsStr::from_bytes(b"x\xff")), "12345").unwrap();
+    assert_eq!(inspect(&place.path("root"), "c").unwrap().total_bytes, before + 5);
+    fs::create_dir(place.path("root").join(OsStr::from_bytes(b"a\xff"))).unwrap();
+    fs::write(place.path("root").join(OsStr::from_bytes(b"a\xff/manifest.json")), "").unwrap();
+    let caches = list(&place.path("root")).unwrap().caches;
+    let caches: Vec<(&str, bool)> = caches.iter().map(|cache| (cache.path.as_str(), cache.has_manifest)).collect();
+    assert_eq!(caches, [("a\u{fffd}", true), ("c", true)]);
 }
 
 #[test]

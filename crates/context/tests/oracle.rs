@@ -30,24 +30,24 @@ fn caches_answer_as_the_rules_say() {
         }
         let built = place.build("c").unwrap();
         assert_eq!(built.documents, contents.len());
-        let store = place.path("store");
+        let store = place.store("store").unwrap();
         if seed % 2 == 0 {
             built.store(&store);
         }
-        let library = Library::new(&place.path("root"), Some(&store), Checking::Used);
+        let library = Library::new(&place.path("root"), Some(store.clone()), Checking::Used);
         for round in 0..6 {
             let (query, budget) = (dice.query(), dice.budget(&contents));
             let expected = naive::resolve(&corpus, &query, budget);
-            let budget = i64::try_from(budget).unwrap();
-            assert_eq!(resolve(&library, "c", &query, budget), Ok(expected.clone()), "seed {seed}, round {round}");
+            let signed = i64::try_from(budget).unwrap();
+            assert_eq!(resolve(&library, "c", &query, signed), Ok(expected.clone()), "seed {seed}, round {round}");
             // A new process, with and without an index that was kept.
-            for store in [Some(store.as_path()), None] {
+            for store in [Some(&store), None] {
                 let fresh = resolve_folder(&place.path("root/c"), &query, budget, store).unwrap();
                 assert_eq!(json(&fresh, Layout::Compact).unwrap(), expected, "seed {seed}, round {round}");
             }
         }
         if !contents.is_empty() {
-            assert!(fs::read_dir(&store).unwrap().count() > 0, "no index was kept");
+            assert!(fs::read_dir(place.path("store")).unwrap().count() > 0, "no index was kept");
         }
     }
 }

@@ -129,3 +129,45 @@ fn a_cache_with_a_forged_version_is_not_searched() {
     // Version 0 does not look at it.
     assert!(place.resolve("c", "one", 10).is_ok());
 }
+
+/// A document is read and cut once for an answer, whatever the order of its chunks.
+#[test]
+fn many_chunks_of_one_document() {
+    let place = Place::new();
+    let section = |number: usize| format!("# Part {number}\n\n{}filler\n", "word ".repeat(1 + number % 3));
+    place.write("sources/a.md", (0..90).map(section).collect::<String>());
+    place.write("sources/b.md", "word word word filler word");
+    place.build("c").unwrap();
+    let found = search(&place.library(), "word", 1_000_000);
+    let expected = [2, 1, 0].into_iter().flat_map(|rest| (0..30).map(move |part| part * 3 + rest));
+    let parts: Vec<String> = expected.map(|part| format!("Part {part}")).collect();
+    let headings: Vec<&String> = found.results.iter().flat_map(|result| &result.headings).collect();
+    assert_eq!((found.results.len(), found.results[0].id.as_str()), (91, "b.md"));
+    assert_eq!(headings, parts.iter().collect::<Vec<_>>());
+    assert!(found.results.iter().all(|result| result.content.contains(result.headings.first().map_or("", |h| h))));
+}
+
+/// Each chunk stands under its headings, and a heading may be as long as a document.
+#[test]
+fn a_long_heading_does_not_multiply() {
+    let place = Place::new();
+    let text = format!("# {}\n\n{}", "h".repeat(1 << 18), "word of text\n".repeat(90_000));
+    place.write("sources/a.md", text).build("c").unwrap();
+    let ask = |budget| place.library().search("c", "word", budget, &Interrupt::default());
+    assert_eq!(ask(10_000).unwrap().results[0].headings[0].len(), 1 << 18);
+    assert_eq!(ask(10_000_000).unwrap_err().kind.code(), "internal_error");
+}
+
+/// Nor does a query that has every term of the cache.
+#[test]
+fn the_reasons_of_an_answer_have_a_limit() {
+    let place = Place::new();
+    let characters: String = ('\u{4e00}'..).take(1300).collect();
+    for number in 0..1000 {
+        place.write(&format!("sources/{number}.md"), format!("{characters}{number}"));
+    }
+    place.build("c").unwrap();
+    let ask = |budget| place.library().search("c", &characters, budget, &Interrupt::default());
+    assert_eq!(ask(100_000).unwrap().selection.chunks_selected, 102);
+    assert_eq!(ask(10_000_000).unwrap_err().kind.code(), "internal_error");
+}

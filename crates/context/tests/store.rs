@@ -9,11 +9,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rialto_context::error::Kind;
-use rialto_context::{Checking, Interrupt, Library};
+use rialto_context::{Checking, Interrupt, Library, Store};
 use support::{Place, resolve};
 
 fn library(place: &Place) -> Library {
-    Library::new(&place.path("root"), Some(&place.path("store")), Checking::Used)
+    Library::new(&place.path("root"), place.store("store"), Checking::Used)
 }
 
 fn kept(place: &Place, extension: &str) -> Vec<PathBuf> {
@@ -27,10 +27,10 @@ fn a_kept_index_that_is_wrong_changes_nothing() {
     place.write("sources/a.md", "one two").write("sources/b.md", "two three three");
     let built = place.build("c").unwrap();
     let expected = resolve(&place.library(), "c", "three", 100).unwrap();
-    built.store(&place.path("store"));
+    built.store(&place.store("store").unwrap());
     let index = kept(&place, "index").remove(0);
     let whole = fs::read(&index).unwrap();
-    place.write("sources/a.md", "other").build("other").unwrap().store(&place.path("store"));
+    place.write("sources/a.md", "other").build("other").unwrap().store(&place.store("store").unwrap());
     let other = kept(&place, "index").into_iter().find(|path| *path != index).unwrap();
     let other = fs::read(other).unwrap();
     for wrong in [Vec::new(), vec![0; 100], whole[..whole.len() / 2].to_vec(), other, [&whole[..], b"x"].concat()] {
@@ -41,8 +41,62 @@ fn a_kept_index_that_is_wrong_changes_nothing() {
     }
     // A place where nothing can be kept.
     place.write("file", "");
-    let nowhere = Library::new(&place.path("root"), Some(&place.path("file")), Checking::Used);
+    let nowhere = Library::new(&place.path("root"), place.store("file"), Checking::Used);
     assert_eq!(resolve(&nowhere, "c", "three", 100).unwrap(), expected);
+}
+
+/// An index whose hashes are all right, but that somebody made who does not have our key.
+#[test]
+fn a_forged_index_changes_nothing() {
+    let place = Place::new();
+    place.write("sources/a.md", "one two").write("sources/b.md", "two three three");
+    let expected = || resolve(&place.library(), "c", "three", 100).unwrap();
+    let built = place.build("c").unwrap();
+    let foreign = Store::open(&place.path("store"), &place.path("foreign")).unwrap();
+    built.store(&foreign);
+    let index = kept(&place, "index").remove(0);
+    // A word is turned into another, and the hash is made to fit.
+    let mut forged = fs::read(&index).unwrap();
+    let word = forged.windows(5).position(|part| part == b"three").unwrap();
+    forged[word..word + 5].copy_from_slice(b"thief");
+    let end = forged.len() - 64;
+    let hash = ring::digest::digest(&ring::digest::SHA256, &forged[..end]);
+    forged[end..end + 32].copy_from_slice(hash.as_ref());
+    for tag in [forged[end + 32..].to_vec(), vec![0; 32], hash.as_ref().to_vec(), Vec::new()] {
+        fs::write(&index, [&forged[..end + 32], &tag].concat()).unwrap();
+        for checking in [Checking::Used, Checking::All] {
+            std::thread::sleep(Duration::from_millis(60));
+            let library = Library::new(&place.path("root"), place.store("store"), checking);
+            assert_eq!(resolve(&library, "c", "three", 100).unwrap(), expected());
+        }
+    }
+    // A whole one of a stranger is not believed either, and a seal of theirs is none.
+    built.store(&foreign);
+    let theirs = fs::read(&index).unwrap();
+    assert_eq!(resolve(&library(&place), "c", "three", 100).unwrap(), expected());
+    assert_ne!(fs::read(&index).unwrap(), theirs);
+}
+
+/// What stands where an index should be is not waited for, not followed and not taken into memory.
+#[test]
+fn strange_files_in_the_store() {
+    let place = Place::new();
+    place.write("sources/a.md", "one two");
+    let built = place.build("c").unwrap();
+    built.store(&place.store("store").unwrap());
+    let expected = resolve(&place.library(), "c", "one", 100).unwrap();
+    let index = kept(&place, "index").remove(0);
+    let strange: [&dyn Fn(); 4] = [
+        &|| assert!(std::process::Command::new("mkfifo").arg(&index).status().unwrap().success()),
+        &|| std::os::unix::fs::symlink("/dev/zero", &index).unwrap(),
+        &|| fs::File::create(&index).unwrap().set_len(1 << 40).unwrap(),
+        &|| fs::create_dir(&index).unwrap(),
+    ];
+    for make in strange {
+        fs::remove_file(&index).unwrap();
+        make();
+        assert_eq!(resolve(&library(&place), "c", "one", 100).unwrap(), expected);
+    }
 }
 
 /// Nothing stands between the entries in the hash over a cache, so two caches can have the same one.

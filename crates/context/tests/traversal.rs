@@ -222,8 +222,7 @@ fn links_and_pipes_in_the_place_of_files_and_folders() {
 #[test]
 fn every_damage_to_a_document_is_noticed() {
     let place = stage();
-    let store = place.path("store");
-    let open = |checking| Library::new(&place.path("root"), Some(&store), checking);
+    let open = |checking| Library::new(&place.path("root"), place.store("store"), checking);
     let document = place.path("root/good/documents/7692c3ad3540.json");
     let whole = fs::read_to_string(&document).unwrap();
     let warm = open(Checking::Used);

@@ -170,6 +170,16 @@ fn the_text_is_what_the_command_prints_in_every_version() {
 }
 
 #[test]
+fn the_command_takes_every_budget_of_64_bits() {
+    let world = world();
+    let arguments =
+        ["context", "resolve", "--cache", "caches/docs", "--query", "x", "--budget", "18446744073709551615"];
+    let run = world.run(&arguments);
+    assert_eq!(run.exit, 0, "{}", run.stderr);
+    assert!(run.stdout.contains(r#""budget":18446744073709551615,"#), "{}", run.stdout);
+}
+
+#[test]
 fn tools_are_described_as_far_as_the_client_can_read() {
     let world = world();
     for (version, has_annotations, has_schema) in [

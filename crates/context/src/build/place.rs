@@ -29,6 +29,7 @@ pub(crate) fn is_unfinished(name: &str) -> bool {
 pub(super) struct Place {
     above: Folder,
     name: String,
+    existing: Existing,
     /// The cache that is there now.
     old: Option<Folder>,
 }
@@ -64,7 +65,7 @@ impl Place {
                 return Err(Error::because(Kind::Io, format!("{shown}: it is not replaced, because {why}")));
             }
         }
-        Ok(Self { above, name: name.to_owned(), old })
+        Ok(Self { above, name: name.to_owned(), existing, old })
     }
 
     pub(super) fn old_documents(&self) -> Option<Folder> {
@@ -121,26 +122,32 @@ impl Place {
             Errno::EXIST => Error::because(Kind::Io, format!("{}: it is there already", self.name)),
             other => failed(&self.name, other),
         };
-        match &self.old {
-            None => match renameat_with(above, new, above, &self.name, RenameFlags::NOREPLACE) {
+        let mut is_exchanged = self.old.is_some();
+        if !is_exchanged {
+            match renameat_with(above, new, above, &self.name, RenameFlags::NOREPLACE) {
                 Err(Errno::INVAL | Errno::NOSYS) => renameat(above, new, above, &self.name).map_err(unplaced)?,
+                // Another build was faster.
+                Err(Errno::EXIST) if self.existing == Existing::Replace => is_exchanged = true,
                 other => other.map_err(unplaced)?,
-            },
-            Some(_) => match renameat_with(above, new, above, &self.name, RenameFlags::EXCHANGE) {
-                // A filesystem that cannot exchange two names: for a moment there is none.
-                Err(Errno::INVAL | Errno::NOSYS) => {
-                    let aside = format!("{new}-old");
-                    renameat(above, &self.name, above, &aside).map_err(unplaced)?;
-                    renameat(above, new, above, &self.name).map_err(unplaced)?;
-                    renameat(above, &aside, above, new).map_err(unplaced)?;
-                }
-                other => other.map_err(unplaced)?,
-            },
+            }
+        }
+        if is_exchanged {
+            self.exchange(new).map_err(unplaced)?;
+            // It need not be what was there when we began.
+            let why = match above.folder(new) {
+                Ok(moved) => why_not_a_cache(&moved).map_err(|trouble| failed(&self.name, trouble))?,
+                // A build that has begun meanwhile took it for a leftover, which it is.
+                Err(Trouble::Missing) => None,
+                Err(trouble) => Some(trouble.to_string()),
+            };
+            if let Some(why) = why {
+                self.exchange(new).map_err(unplaced)?;
+                return Err(Error::because(Kind::Io, format!("{}: it is not replaced, because {why}", self.name)));
+            }
         }
         unfinished.armed = false;
         observe(Step::Placed);
-        if self.old.is_some() {
-            // Not what was there when we began: another build may have been faster.
+        if is_exchanged {
             if let Ok(old) = above.folder(new) {
                 remove(above, new, &old);
             }
@@ -148,6 +155,25 @@ impl Place {
         }
         Ok(())
     }
+
+    /// Exchanges what is in the place with the folder `new`.
+    fn exchange(&self, new: &str) -> Result<(), Errno> {
+        let above = &self.above;
+        match renameat_with(above, new, above, &self.name, RenameFlags::EXCHANGE) {
+            // A filesystem that cannot exchange two names: for a moment there is none.
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                let aside = format!("{new}-old");
+                renameat(above, &self.name, above, &aside)?;
+                renameat(above, new, above, &self.name)?;
+                renameat(above, &aside, above, new)
+            }
+            other => other,
+        }
+    }
+}
+
+fn is_document(name: &str) -> bool {
+    document_file(&format!("{DOCUMENTS}/{name}")).is_some()
 }
 
 /// Says what is in a folder that a cache does not have; `None` if the folder is a cache, or empty.
@@ -168,7 +194,6 @@ fn why_not_a_cache(folder: &Folder) -> Result<Option<String>, Trouble> {
     }
     if let Ok(documents) = folder.folder(DOCUMENTS) {
         let documents = documents.items()?;
-        let is_document = |name: &str| document_file(&format!("{DOCUMENTS}/{name}")).is_some();
         let strange = documents.named.iter().find(|item| item.kind != ItemKind::File || !is_document(&item.name));
         if let Some(strange) = strange {
             return Ok(Some(format!("`{DOCUMENTS}/{}` in it does not belong to a cache", strange.name)));
@@ -191,7 +216,7 @@ fn why_not_a_cache(folder: &Folder) -> Result<Option<String>, Trouble> {
 fn remove(above: &Folder, name: &str, folder: &Folder) {
     if let Ok(documents) = folder.folder(DOCUMENTS) {
         for item in documents.items().map(|items| items.named).unwrap_or_default() {
-            if item.kind == ItemKind::File {
+            if item.kind == ItemKind::File && is_document(&item.name) {
                 let _ = unlinkat(&documents, &item.name, AtFlags::empty());
             }
         }

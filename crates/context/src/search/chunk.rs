@@ -16,8 +16,9 @@ pub(crate) struct Chunk {
     /// Counted from one.
     pub(crate) first_line: usize,
     pub(crate) last_line: usize,
-    /// The headings above it and its own, outermost first.
-    pub(crate) headings: Vec<String>,
+    /// Where the headings above it and its own are, outermost first. Their text would be as long for each chunk as the
+    /// longest line somebody made a heading.
+    pub(crate) headings: Vec<Range<usize>>,
 }
 
 /// A fence that is open: its character and how many of it.
@@ -27,14 +28,14 @@ type Fence = (u8, usize);
 pub(crate) fn split(content: &str) -> Vec<Chunk> {
     let mut cutter = Cutter::default();
     let mut fence: Option<Fence> = None;
-    let mut trail: Vec<(usize, String)> = Vec::new();
+    let mut trail: Vec<(usize, Range<usize>)> = Vec::new();
     for line in content.split_inclusive('\n') {
         let found = if fence.is_none() { heading(line) } else { None };
         fence = after(fence, line);
         if let Some((level, title)) = found {
             cutter.close(content, &trail);
             trail.retain(|(above, _)| *above < level);
-            trail.push((level, title.to_owned()));
+            trail.push((level, cutter.at + title.start..cutter.at + title.end));
         } else if cutter.at + line.len() - cutter.start > MOST {
             cutter.cut(content, &trail);
         }
@@ -72,18 +73,18 @@ impl Cutter {
     }
 
     /// Ends the chunk here.
-    fn close(&mut self, content: &str, trail: &[(usize, String)]) {
+    fn close(&mut self, content: &str, trail: &[(usize, Range<usize>)]) {
         self.end_at(content, trail, (self.at, self.line));
     }
 
     /// Ends the chunk at the last blank line, or here.
-    fn cut(&mut self, content: &str, trail: &[(usize, String)]) {
+    fn cut(&mut self, content: &str, trail: &[(usize, Range<usize>)]) {
         let here = (self.at, self.line);
         let place = self.pause.filter(|(at, _)| *at > self.start).unwrap_or(here);
         self.end_at(content, trail, place);
     }
 
-    fn end_at(&mut self, content: &str, trail: &[(usize, String)], (at, line): (usize, usize)) {
+    fn end_at(&mut self, content: &str, trail: &[(usize, Range<usize>)], (at, line): (usize, usize)) {
         if !content[self.start..at].trim().is_empty() {
             let headings = trail.iter().map(|(_, title)| title.clone()).collect();
             let (first_line, last_line) = (self.first_line, line - 1);
@@ -99,8 +100,8 @@ fn dedented(line: &str) -> Option<&str> {
     (line.len() - text.len() <= 3).then_some(text)
 }
 
-/// The level and title of a heading.
-fn heading(line: &str) -> Option<(usize, &str)> {
+/// The level of a heading, and where in the line its title is.
+fn heading(line: &str) -> Option<(usize, Range<usize>)> {
     let text = dedented(line)?;
     let rest = text.trim_start_matches('#');
     let level = text.len() - rest.len();
@@ -109,7 +110,9 @@ fn heading(line: &str) -> Option<(usize, &str)> {
         let title = rest.trim();
         let bare = title.trim_end_matches('#');
         // Closing marks count only if they stand apart.
-        (level, if bare.is_empty() || bare.ends_with([' ', '\t']) { bare.trim_end() } else { title })
+        let title = if bare.is_empty() || bare.ends_with([' ', '\t']) { bare.trim_end() } else { title };
+        let start = line.len() - rest.trim_start().len();
+        (level, start..start + title.len())
     })
 }
 
@@ -132,7 +135,8 @@ mod tests {
 
     fn shown(content: &str) -> Vec<(String, usize, usize, String)> {
         let show = |chunk: super::Chunk| {
-            (content[chunk.range].to_owned(), chunk.first_line, chunk.last_line, chunk.headings.join(" / "))
+            let headings: Vec<&str> = chunk.headings.into_iter().map(|place| &content[place]).collect();
+            (content[chunk.range].to_owned(), chunk.first_line, chunk.last_line, headings.join(" / "))
         };
         split(content).into_iter().map(show).collect()
     }
@@ -170,7 +174,11 @@ mod tests {
         let text = format!("# A\n{}", paragraph.repeat(5));
         let chunks = split(&text);
         assert_eq!(chunks.len(), 3);
-        assert!(chunks.iter().all(|chunk| chunk.range.len() <= MOST && chunk.headings == ["A"]));
+        assert!(
+            chunks
+                .iter()
+                .all(|chunk| chunk.range.len() <= MOST && chunk.headings.len() == 1 && chunk.headings[0] == (2..3))
+        );
         let whole: String = chunks.iter().map(|chunk| &text[chunk.range.clone()]).collect();
         assert_eq!(whole, text);
         assert_eq!((chunks[1].first_line, chunks[1].last_line, chunks[2].first_line), (6, 9, 10));

@@ -9,7 +9,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use rialto_context::build::{Built, Existing, Flush, IgnoreFiles, Plan, build};
 use rialto_context::error::Error;
 use rialto_context::reply::{Layout, json};
-use rialto_context::{Checking, Interrupt, Library};
+use rialto_context::{Checking, Interrupt, Library, Store};
 
 /// A folder with sources and a root for caches, removed when dropped.
 pub(crate) struct Place {
@@ -54,6 +54,11 @@ impl Place {
 
     pub(crate) fn rebuild(&self, name: &str) -> Result<Built, Error> {
         build(&Plan { existing: Existing::Replace, ..self.plan(name) }, &mut |_| {})
+    }
+
+    /// A folder for indexes, with a key that is beside it.
+    pub(crate) fn store(&self, name: &str) -> Option<Store> {
+        Store::open(&self.path(name), &self.path("key"))
     }
 
     pub(crate) fn library(&self) -> Library {

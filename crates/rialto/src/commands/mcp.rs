@@ -16,6 +16,7 @@ use crate::commands::{context, nostr, wait_for};
 use crate::environment::{CONTEXT_TOOL_TIMEOUT_SECS, Environment};
 use crate::example::Example;
 use crate::failure::{Failure, Outcome};
+use crate::talk::Talk;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -110,17 +111,20 @@ enum Profile {
     V0,
 }
 
-pub(crate) fn run(arguments: &Arguments, environment: &Environment) -> Outcome {
+pub(crate) fn run(arguments: &Arguments, environment: &Environment, talk: &Talk) -> Outcome {
     match &arguments.server {
         Server::Example => speak(Example),
-        Server::Context(arguments) => speak(arguments.server(environment)?),
+        Server::Context(arguments) => speak(arguments.server(environment, talk)?),
         Server::Nostr(settings) => nostr(settings, environment),
     }
 }
 
 impl Context {
-    fn server(&self, environment: &Environment) -> Result<ContextServer, Failure> {
+    fn server(&self, environment: &Environment, talk: &Talk) -> Result<ContextServer, Failure> {
         let root = context::root(self.root.as_ref(), environment)?;
+        if !root.is_dir() {
+            talk.warn(&format!("there is no folder {}; as long as that is so, no cache is found", root.display()));
+        }
         let store = context::store(environment);
         let checking = if self.strict { Checking::All } else { Checking::Used };
         let timeout = match environment.raw(CONTEXT_TOOL_TIMEOUT_SECS) {
@@ -135,7 +139,7 @@ impl Context {
         };
         let names = if self.tool_names == ToolNames::Underscore { Names::Underscore } else { Names::Dotted };
         let offer = if self.profile == Profile::V0 { Offer::V0 } else { Offer::Full };
-        Ok(ContextServer::new(Library::new(&root, store.as_deref(), checking), Options { names, offer, timeout }))
+        Ok(ContextServer::new(Library::new(&root, store, checking), Options { names, offer, timeout }))
     }
 }
 

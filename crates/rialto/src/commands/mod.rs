@@ -41,7 +41,7 @@ pub(crate) fn run(command: Option<Command>, environment: &Environment, talk: &Ta
         Some(Command::Pins(arguments)) => pins::run(&arguments, environment, talk),
         Some(Command::Gateway(arguments)) => gateway::run(arguments, environment, talk),
         Some(Command::Context(arguments)) => context::run(&arguments, environment, talk),
-        Some(Command::Mcp(arguments)) => mcp::run(&arguments, environment),
+        Some(Command::Mcp(arguments)) => mcp::run(&arguments, environment, talk),
         Some(Command::Nostr(arguments)) => nostr::run(&arguments, environment, talk),
         Some(Command::Relay(arguments)) => relay::run(arguments, talk),
         Some(Command::Connect(arguments)) => connect::run(&arguments, environment, talk),

@@ -11,6 +11,7 @@ mod verify;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use rialto_context::Store;
 use rialto_context::error::{Error, Kind};
 
 use crate::environment::Environment;
@@ -66,8 +67,9 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, talk: &Talk)
 }
 
 /// Where indexes are kept between runs.
-pub(crate) fn store(environment: &Environment) -> Option<PathBuf> {
-    Directories::find(environment).map(|directories| directories.cache.join("context"))
+pub(crate) fn store(environment: &Environment) -> Option<Store> {
+    let directories = Directories::find(environment)?;
+    Store::open(&directories.cache.join("context"), &directories.state.join("context.key"))
 }
 
 /// The root that was named, or the one of the environment.

@@ -52,9 +52,12 @@ enum Answer {
 
 pub(super) fn run(arguments: &Arguments, environment: &Environment) -> Outcome {
     let query = arguments.query.to_str().ok_or_else(|| invalid(Kind::InvalidQuery, "it is not UTF-8"))?;
-    let budget: i64 = arguments.budget.parse().map_err(|_| invalid(Kind::InvalidBudget, "it is not a whole number"))?;
+    let budget: u64 = arguments
+        .budget
+        .parse()
+        .map_err(|_| invalid(Kind::InvalidBudget, "it is not a whole number from 0 to 18446744073709551615"))?;
     let store = store(environment);
-    let resolution = resolve_folder(&arguments.cache, query, budget, store.as_deref()).map_err(failure)?;
+    let resolution = resolve_folder(&arguments.cache, query, budget, store.as_ref()).map_err(failure)?;
     let layout = if arguments.format == Answer::Pretty { Layout::Pretty } else { Layout::Compact };
     output::text(&format!("{}\n", json(&resolution, layout).map_err(failure)?))
 }
