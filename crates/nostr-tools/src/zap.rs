@@ -75,7 +75,7 @@ record! {
         until: Option<u64>,
         /// Check the signers (default true)
         validate: Option<bool>,
-        /// How long to wait for relays
+        /// Seconds to wait
         timeout_secs: Option<u64>,
     }
 }

@@ -54,8 +54,11 @@ async fn provoke(tool: &Entry, version: &str, canary: &Keys) {
     let ring = Keyring::open(world.directory(), Passphrase::none()).unwrap();
     let mut client = world.client(version).await;
     for arguments in calls(tool, version, canary) {
-        if ring.find("work").is_err() {
-            ring.add("work", &Material::Secret(canary.clone()), 1, Activate::Yes).unwrap();
+        // The call before may have renamed it or taken it away.
+        let (known, _) = ring.list().unwrap();
+        match known.iter().find(|identity| identity.public_key == canary.public_key()) {
+            Some(identity) => drop(ring.rename(Some(&identity.label), "work").unwrap()),
+            None => drop(ring.add("work", &Material::Secret(canary.clone()), 1, Activate::Yes).unwrap()),
         }
         ring.activate("work").unwrap();
         let response = client.call_raw(tool.about.name, &arguments).await.to_string();

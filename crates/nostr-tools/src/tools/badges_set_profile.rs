@@ -115,10 +115,7 @@ impl Pair {
             let before = before.and_then(|tag| tag.as_slice().get(2)).map_or("", String::as_str);
             tag(name, [value, if relay.is_empty() { before } else { relay }])
         };
-        [
-            tag("a", &self.badge.to_string(), &self.badge_relay),
-            tag("e", &self.award.to_hex(), &self.award_relay),
-        ]
+        [tag("a", &self.badge.to_string(), &self.badge_relay), tag("e", &self.award.to_hex(), &self.award_relay)]
     }
 }
 

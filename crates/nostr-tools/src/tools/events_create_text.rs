@@ -10,7 +10,7 @@ record! {
     struct Input {
         /// The text of the note
         content: String,
-        /// When it is made, in seconds since 1970 (default now)
+        /// In seconds since 1970 (default now)
         created_at: Option<u64>,
         /// Its tags
         tags: Option<Vec<Vec<String>>>,

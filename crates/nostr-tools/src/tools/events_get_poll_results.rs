@@ -12,7 +12,7 @@ record! {
     struct Input {
         /// The poll (note1…, nevent1… or hex)
         poll_event_id: String,
-        /// How long to wait for relays
+        /// Seconds to wait
         timeout_secs: Option<u64>,
     }
 }
@@ -84,7 +84,8 @@ impl tool::Tool for Tool {
         let ends_at = first(poll, "endsAt").and_then(|text| text.parse::<u64>().ok());
         let mut votes = Filter::new().kind(Kind::from(VOTE)).event(id).limit(MAX_VOTES);
         votes.until = ends_at.map(Timestamp::from);
-        let named: Vec<RelayUrl> = values(poll, "relay").filter_map(|url| RelayUrl::parse(url).ok()).take(MAX_RELAYS).collect();
+        let named: Vec<RelayUrl> =
+            values(poll, "relay").filter_map(|url| RelayUrl::parse(url).ok()).take(MAX_RELAYS).collect();
         let votes = turn.fetch(&[votes], Route::Also(&named), patience).await?;
         let now = turn.session.clock.now().as_secs();
         Ok(count(poll, &votes, ends_at, now))

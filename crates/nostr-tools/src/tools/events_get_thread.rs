@@ -14,7 +14,7 @@ record! {
         event_id: String,
         /// How many replies at most (default 50)
         limit: Option<u64>,
-        /// How long to wait for relays
+        /// Seconds to wait
         timeout_secs: Option<u64>,
     }
 }
@@ -63,10 +63,7 @@ impl tool::Tool for Tool {
         let root_id = root_of(&event).unwrap_or(id);
         let root = if root_id == id { Some(event) } else { turn.find(root_id, &hints).await? };
         let kinds = || Filter::new().kinds(KINDS.map(nostr::prelude::Kind::from)).limit(limit);
-        let filters = [
-            kinds().event(root_id),
-            kinds().custom_tag(SingleLetterTag::UPPERCASE_E, root_id.to_hex()),
-        ];
+        let filters = [kinds().event(root_id), kinds().custom_tag(SingleLetterTag::UPPERCASE_E, root_id.to_hex())];
         let mut replies = turn.fetch(&filters, Route::Also(&hints), patience).await?;
         replies.truncate(limit);
         replies.reverse();
@@ -83,10 +80,10 @@ impl tool::Tool for Tool {
 /// What a conversation began with: `E`, or `e` marked as root, or the first `e` of those who do not mark.
 fn root_of(event: &Event) -> Option<EventId> {
     let id = |tag: &nostr::prelude::Tag| tag.content().and_then(|text| EventId::from_hex(text).ok());
-    let marked = |tag: &&nostr::prelude::Tag| tag.kind() == "e" && tag.as_slice().get(3).is_some_and(|mark| mark == "root");
-    let plain = |tag: &&nostr::prelude::Tag| {
-        tag.kind() == "e" && tag.as_slice().get(3).is_none_or(|mark| mark != "mention")
-    };
+    let marked =
+        |tag: &&nostr::prelude::Tag| tag.kind() == "e" && tag.as_slice().get(3).is_some_and(|mark| mark == "root");
+    let plain =
+        |tag: &&nostr::prelude::Tag| tag.kind() == "e" && tag.as_slice().get(3).is_none_or(|mark| mark != "mention");
     let tags = &event.tags;
     let found = tags.iter().find(|tag| tag.kind() == "E").or_else(|| tags.iter().find(marked));
     found.or_else(|| tags.iter().find(plain).filter(|_| event.kind.as_u16() == 1)).and_then(id)

@@ -32,7 +32,7 @@ record! {
         since: Option<u64>,
         /// Not newer
         until: Option<u64>,
-        /// How long to wait for relays
+        /// Seconds to wait
         timeout_secs: Option<u64>,
     }
 }

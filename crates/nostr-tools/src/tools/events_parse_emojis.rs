@@ -11,7 +11,7 @@ record! {
     struct Input {
         /// The text
         content: String,
-        /// The kind of the event, to know whether emojis are shown there
+        /// Its kind: not all show emojis
         kind: Option<u16>,
         /// The tags of the event
         tags: Option<Vec<Vec<String>>>,
@@ -68,7 +68,7 @@ impl tool::Tool for Tool {
         title: "Find custom emojis",
         status: Status::Stable,
         nips: &[30],
-        summary: "Matches :shortcodes: in a text with the emoji tags of its event.",
+        summary: "Matches :shortcodes: in a text with emoji tags.",
         effect: Effect::Calculates,
         example: r#"{"content":"hi :wave:","tags":[["emoji","wave","https://example.com/wave.png"]]}"#,
     };

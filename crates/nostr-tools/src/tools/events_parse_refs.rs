@@ -64,7 +64,7 @@ impl tool::Tool for Tool {
         title: "Find references",
         status: Status::Stable,
         nips: &[27],
-        summary: "Finds and decodes nostr: references in a text: people, events, addresses.",
+        summary: "Finds and decodes nostr: references in a text.",
         effect: Effect::Calculates,
         example: r#"{"content":"ask nostr:npub180cvv07tjdrrgpa0j7j7tmnyl2yr6yr7l8j4s3evf6u64th6gkwsyjh6w6"}"#,
     };

@@ -53,7 +53,8 @@ impl tool::Tool for Tool {
         };
         let target = claim.find(turn, &wishes).await?;
         target.id("/event_id")?;
-        let tags = [target.event_tag("e"), target.author_tag("p"), target.address_tag("a"), target.kind_tag("k"), emoji];
+        let tags =
+            [target.event_tag("e"), target.author_tag("p"), target.address_tag("a"), target.kind_tag("k"), emoji];
         turn.publish(Kind::Reaction, tags.into_iter().flatten().collect(), content.to_owned(), wishes).await
     }
 }

@@ -11,11 +11,11 @@ use serde_json::Value;
 
 record! {
     struct Input {
-        /// Filters as in NIP-01; an event that fits any of them is found. Keys and ids may be hex or npub1…, note1…
+        /// Filters as in NIP-01; keys and ids also as npub1…, note1…
         filters: Vec<Value>,
         /// How many events at most (default 100)
         limit: Option<u64>,
-        /// How long to wait for relays
+        /// Seconds to wait
         timeout_secs: Option<u64>,
         /// Ask these relays only
         relays: Option<Vec<String>>,

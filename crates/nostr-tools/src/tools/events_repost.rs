@@ -43,8 +43,7 @@ impl tool::Tool for Tool {
         let wishes = input.wishes();
         let is_note = event.kind == Kind::TextNote;
         // Whoever protects an event (NIP-70) does not want it passed on by others.
-        let content =
-            if event.is_protected() { Ok(String::new()) } else { serde_json::to_string(&event) };
+        let content = if event.is_protected() { Ok(String::new()) } else { serde_json::to_string(&event) };
         let content = content.map_err(|error| Failure::internal(error.to_string()))?;
         let target = target(event, relay);
         let mut tags: Vec<_> = [target.event_tag("e"), target.author_tag("p")].into_iter().flatten().collect();

@@ -15,9 +15,9 @@ record! {
         relay_url: Option<String>,
         /// A name for them
         petname: Option<String>,
-        /// Publish now (default true), else keep for later
+        /// Publish now (default true)
         publish: Option<bool>,
-        /// Publish even if the present list cannot be read first; what is in it is lost (default false)
+        /// Publish even if the present list cannot be read, and lose it (default false)
         force: Option<bool>,
     }
 }

@@ -11,9 +11,9 @@ record! {
     struct Input {
         /// Whom (npub, nprofile or hex)
         pubkey: String,
-        /// Publish now (default true), else keep for later
+        /// Publish now (default true)
         publish: Option<bool>,
-        /// Publish even if the present list cannot be read first; what is in it is lost (default false)
+        /// Publish even if the present list cannot be read, and lose it (default false)
         force: Option<bool>,
     }
 }

@@ -13,9 +13,9 @@ record! {
     struct Input {
         /// Whom to follow, and nobody else
         follows: Vec<FollowEntry>,
-        /// Publish now (default true), else keep for later
+        /// Publish now (default true)
         publish: Option<bool>,
-        /// Publish even if the present list cannot be read first; what is in it is lost (default false)
+        /// Publish even if the present list cannot be read, and lose it (default false)
         force: Option<bool>,
     }
 }

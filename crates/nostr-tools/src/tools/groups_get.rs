@@ -11,7 +11,7 @@ record! {
     struct Input {
         /// The group: host'id, naddr1…, or an id on the relays in use
         group_id: String,
-        /// How long to wait for relays
+        /// Seconds to wait
         timeout_secs: Option<u64>,
     }
 }
@@ -97,7 +97,12 @@ impl tool::Tool for Tool {
             private: has("private"),
             closed: has("closed"),
             admins: same(ADMINS).map(people).unwrap_or_default().into_iter().filter_map(admin).collect(),
-            members: same(MEMBERS).map(people).unwrap_or_default().iter().filter_map(|tag| tag.get(1).cloned()).collect(),
+            members: same(MEMBERS)
+                .map(people)
+                .unwrap_or_default()
+                .iter()
+                .filter_map(|tag| tag.get(1).cloned())
+                .collect(),
             signed_by: about.pubkey.to_hex(),
             group_id: group.id,
         })

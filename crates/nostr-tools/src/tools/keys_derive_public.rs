@@ -31,7 +31,7 @@ impl tool::Tool for Tool {
         title: "Derive a public key",
         status: Status::Stable,
         nips: &[],
-        summary: "Gives the public key of a stored key (label:NAME), or of a raw secret key if the operator allows that.",
+        summary: "Gives the public key of a stored key, or of a raw secret if allowed.",
         effect: Effect::ReadsHere,
         example: r#"{"private_key":"label:work"}"#,
     };

@@ -16,7 +16,7 @@ choice! {
 
 record! {
     struct Input {
-        /// In which form the secret is shown (default bech32)
+        /// Form of the secret (default bech32)
         format: Option<Format>,
         /// Show the secret too (default false)
         include_private: Option<bool>,

@@ -11,7 +11,7 @@ record! {
     secret struct Input {
         /// Its name
         label: String,
-        /// npub1…, nprofile1… or ncryptsec1…; if allowed nsec1…, bunker://…, env:NAME, file:PATH
+        /// npub1… or ncryptsec1…; if allowed nsec1…, bunker://…, env:NAME, file:PATH
         key_material: String,
         /// Act as it from now on (default true)
         make_active: Option<bool>,
@@ -29,7 +29,7 @@ impl tool::Tool for Tool {
         title: "Add a key",
         status: Status::Stable,
         nips: &[],
-        summary: "Keeps a key under a label: npub to watch, ncryptsec to sign. Secret keys are given by the operator (rialto nostr keys import), here only if allowed.",
+        summary: "Keeps a key under a label: npub to watch, ncryptsec to sign. Raw secrets are the operator's to give.",
         effect: Effect::ChangesHere,
         example: r#"{"label":"fiatjaf","key_material":"npub180cvv07tjdrrgpa0j7j7tmnyl2yr6yr7l8j4s3evf6u64th6gkwsyjh6w6","make_active":false}"#,
     };

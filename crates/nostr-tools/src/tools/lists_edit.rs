@@ -19,7 +19,7 @@ record! {
         add: Option<Vec<Vec<String>>>,
         /// Items to take away
         remove: Option<Vec<Vec<String>>>,
-        /// Publish even if the present list cannot be read first; what is in it is lost (default false)
+        /// Publish even if the present list cannot be read, and lose it (default false)
         force: Option<bool>,
     }
 }

@@ -18,7 +18,7 @@ record! {
         pubkey: Option<String>,
         /// Decrypt the private items of an own list (default false)
         include_private: Option<bool>,
-        /// How long to wait for relays
+        /// Seconds to wait
         timeout_secs: Option<u64>,
     }
 }

@@ -16,7 +16,7 @@ record! {
         limit: Option<u64>,
         /// Not older (seconds since 1970)
         since: Option<u64>,
-        /// How long to wait for relays
+        /// Seconds to wait
         timeout_secs: Option<u64>,
     }
 }

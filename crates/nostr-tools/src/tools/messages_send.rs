@@ -84,7 +84,8 @@ impl tool::Tool for Tool {
         for who in &to {
             let inbox = turn.inbox_of(*who).await?;
             if inbox.is_empty() {
-                let words = format!("{} has no inbox for private messages (kind 10050), so nothing was sent", who.to_hex());
+                let words =
+                    format!("{} has no inbox for private messages (kind 10050), so nothing was sent", who.to_hex());
                 return Err(Failure::not_found(words).at("/to"));
             }
             turn.session.guard.admit_event(Kind::from(MESSAGE), &inbox)?;

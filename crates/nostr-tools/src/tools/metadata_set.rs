@@ -32,9 +32,9 @@ record! {
         lud16: Option<String>,
         /// A website
         website: Option<String>,
-        /// Publish now (default true), else keep for later
+        /// Publish now (default true)
         publish: Option<bool>,
-        /// Publish even if the present profile cannot be read first; what is in it is lost (default false)
+        /// Publish even if the present profile cannot be read, and lose it (default false)
         force: Option<bool>,
     }
 }
@@ -103,7 +103,9 @@ fn fields(input: Input) -> Result<Map<String, Value>, Failure> {
                 Url::parse(&value).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
             }
             "nip05" => Nip05Address::parse(&value).is_ok(),
-            "lud16" => value.split_once('@').is_some_and(|(name, domain)| !name.is_empty() && domain.contains(['.', ':'])),
+            "lud16" => {
+                value.split_once('@').is_some_and(|(name, domain)| !name.is_empty() && domain.contains(['.', ':']))
+            }
             "lud06" => argument::bare(&value).to_lowercase().starts_with("lnurl1"),
             _ => true,
         };

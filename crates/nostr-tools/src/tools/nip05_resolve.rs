@@ -11,7 +11,7 @@ record! {
     struct Input {
         /// name@domain
         identifier: String,
-        /// How long to wait
+        /// Seconds to wait
         timeout_secs: Option<u64>,
     }
 }

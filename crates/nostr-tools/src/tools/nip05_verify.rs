@@ -13,7 +13,7 @@ record! {
         identifier: String,
         /// Who it should be (hex or npub)
         pubkey: String,
-        /// How long to wait
+        /// Seconds to wait
         timeout_secs: Option<u64>,
     }
 }

@@ -23,7 +23,7 @@ record! {
     secret struct Input {
         /// NIP-19, nostr: or hex
         input: String,
-        /// Look into a secret, if the operator allows it (default false)
+        /// Look into a secret, if allowed (default false)
         allow_secret: Option<bool>,
     }
 }

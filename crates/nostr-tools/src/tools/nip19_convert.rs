@@ -26,7 +26,7 @@ record! {
         target: Target,
         /// Key, event id or address (kind:pubkey:identifier), hex or NIP-19
         input: String,
-        /// Convert a secret, if the operator allows it (default false)
+        /// Convert a secret, if allowed (default false)
         allow_secret: Option<bool>,
         /// For nevent, naddr: the author
         author: Option<String>,
@@ -59,7 +59,7 @@ impl tool::Tool for Tool {
         title: "Convert an identifier",
         status: Status::Experimental,
         nips: &[19],
-        summary: "Converts keys, event ids and addresses to npub, note, nprofile, nevent or naddr. To nsec if allowed.",
+        summary: "Converts keys, event ids and addresses between hex and the forms of NIP-19.",
         effect: Effect::Calculates,
         example: r#"{"target":"npub","input":"3bf0c63fcb93463407af97a5e5ee64fa883d107ef9e558472c4eb9aaaefa459d"}"#,
     };

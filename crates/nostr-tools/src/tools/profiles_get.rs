@@ -13,7 +13,7 @@ record! {
     struct Input {
         /// Whose (npub, nprofile or hex)
         pubkey: String,
-        /// How long to wait for relays
+        /// Seconds to wait
         timeout_secs: Option<u64>,
     }
 }

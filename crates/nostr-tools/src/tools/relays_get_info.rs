@@ -12,7 +12,7 @@ record! {
     struct Input {
         /// Its address (wss://…)
         relay_url: String,
-        /// How long to wait
+        /// Seconds to wait
         timeout_secs: Option<u64>,
     }
 }

@@ -12,7 +12,7 @@ record! {
     struct Input {
         /// Whose (npub or hex; default the active key)
         pubkey: Option<String>,
-        /// How long to wait for relays
+        /// Seconds to wait
         timeout_secs: Option<u64>,
     }
 }

@@ -14,7 +14,7 @@ record! {
     struct Input {
         /// The relays, and no others
         relays: Vec<RelayEntry>,
-        /// Publish even if the present list cannot be read first; what is in it is lost (default false)
+        /// Publish even if the present list cannot be read, and lose it (default false)
         force: Option<bool>,
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 record! {
     struct Input {
-        /// Whom or what to zap: npub1…, nprofile1…, note1…, nevent1…, naddr1…, or a public key in hex
+        /// Whom or what to zap: NIP-19, or a public key in hex
         target: String,
         /// How much, in satoshis
         amount_sats: u64,
@@ -23,7 +23,7 @@ record! {
         comment: Option<String>,
         /// Where the receipt is to be published (default where the recipient reads)
         relays: Option<Vec<String>>,
-        /// How long to wait for relays
+        /// Seconds to wait
         timeout_secs: Option<u64>,
     }
 }

@@ -12,7 +12,7 @@ record! {
     struct Input {
         /// The receipt: its id (note1…, nevent1… or hex), or the whole event as JSON
         receipt: String,
-        /// How long to wait for relays
+        /// Seconds to wait
         timeout_secs: Option<u64>,
     }
 }
