@@ -16,11 +16,12 @@ use crate::guard::Guard;
 use crate::signer::Signer;
 use crate::store::Store;
 use crate::tool::Turn;
-use nostr::prelude::{Keys, PublicKey, RelayUrl};
+use nostr::prelude::{Event, PublicKey, RelayUrl, UnsignedEvent};
 use rialto_relay::address::Reach;
 use rialto_relay::clock::Clock;
 use rialto_relay::pool::{self, Pool, Watch};
-use rialto_relay::socket::Guarded;
+use rialto_relay::sign::Sign;
+use rialto_relay::socket::{Guarded, Later};
 use rialto_relay::status::{State, Status};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -132,9 +133,12 @@ impl Network {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn options(&self, keys: Option<Keys>) -> pool::Options {
+    fn options(&self, who: Option<&Signer>) -> pool::Options {
+        let keys = who.and_then(Signer::local).cloned();
+        let signer = who.filter(|who| who.local().is_none()).cloned().map(Arc::new);
         pool::Options {
             keys,
+            signer: signer.map(|signer| signer as Arc<dyn Sign>),
             give_up: PUBLISH,
             quorum: 1,
             clock: self.clock.clone(),
@@ -154,7 +158,7 @@ impl Network {
             }
         }
         let connections = state.pools.entry(key).or_insert_with(|| Connections {
-            pool: Pool::start(&[], Vec::new(), self.options(who.and_then(Signer::local).cloned())).0,
+            pool: Pool::start(&[], Vec::new(), self.options(who)).0,
             used: HashMap::new(),
             dialled: HashMap::new(),
             last: now,
@@ -178,11 +182,11 @@ impl Network {
     /// Connections for one purpose, which hear of what `watches` describe.
     pub(crate) fn pool_apart(
         &self,
-        keys: Option<Keys>,
+        who: Option<&Signer>,
         relays: &[RelayUrl],
         watches: Vec<Watch>,
     ) -> (Pool, tokio::sync::mpsc::Receiver<pool::Arrival>) {
-        Pool::start(relays, watches, self.options(keys))
+        Pool::start(relays, watches, self.options(who))
     }
 
     /// How the relays are that strangers do not know us by.
@@ -234,6 +238,17 @@ impl Connections {
             self.used.remove(&oldest);
             self.dialled.remove(&oldest);
         }
+    }
+}
+
+/// Relays that want to know who we are are told by whoever signs.
+impl Sign for Signer {
+    fn public_key(&self) -> PublicKey {
+        Signer::public_key(self)
+    }
+
+    fn sign(&self, event: UnsignedEvent) -> Later<'_, Option<Event>> {
+        Box::pin(async move { Signer::sign(self, event).await.ok() })
     }
 }
 

@@ -100,7 +100,7 @@ impl Turn<'_> {
             filter = filter.identifier(&target.identifier);
         }
         let watch = Watch { filter: filter.clone(), spread: ALWAYS };
-        let (pool, arrivals) = network.pool_apart(signer.local().cloned(), &relays, vec![watch]);
+        let (pool, arrivals) = network.pool_apart(Some(&signer), &relays, vec![watch]);
         let mut desk = Desk { turn: self, signer, who, target, filter, relays, pool, arrivals, seen: Vec::new() };
         desk.seen.extend(network.store.known(&who, kind, &desk.target.identifier)?);
         let replaced = desk.work(edit).await?;

@@ -4,13 +4,13 @@
 
 mod support;
 
-use nostr::prelude::{Filter, Keys, RelayUrl};
+use nostr::prelude::{Filter, Keys, Kind, RelayUrl};
 use rialto_nostr_tools::Options;
 use rialto_relay::embedded::{self, Limits, Relay};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use support::World;
-use support::other::{Other, call, client_of};
+use support::other::{Other, call, client_of, tag};
 
 const AWAY: &str = "ws://127.0.0.1:9";
 
@@ -64,6 +64,22 @@ async fn work_is_done_when_asked_for_or_demanded() {
     assert!(has("demanded", 8) && has("asked for", 12));
     let error = client.call("nostr_events_post_text", json!({ "content": "x", "pow": 200 })).await.unwrap_err();
     assert_eq!(error["data"]["pointer"], "/pow");
+}
+
+#[tokio::test]
+async fn whoever_is_mentioned_gets_it_where_they_read() {
+    let world = World::new().await;
+    let second = Relay::start(embedded::Options::default()).await.unwrap();
+    let there = RelayUrl::parse(&second.url()).unwrap();
+    let friend = Other::new(Keys::generate(), &[world.url()]);
+    friend.post(10002, vec![tag(&["r", &second.url(), "read"])], "").await;
+    let note = friend.post(1, Vec::new(), "like me").await;
+    let mut client = client_of(world.options(), &Keys::generate()).await;
+    let like = json!({ "event_id": note.id.to_hex(), "event_pubkey": friend.keys.public_key().to_hex() });
+    let output = call(&mut client, "nostr_events_post_reaction", like).await.unwrap();
+    let success = output["success"].as_array().unwrap();
+    assert!(success.contains(&json!(world.relay.url())) && success.contains(&json!(second.url())), "{output}");
+    assert_eq!(Other::new(Keys::generate(), &[there]).find(Filter::new().kind(Kind::Reaction)).await.len(), 1);
 }
 
 #[tokio::test]

@@ -32,6 +32,8 @@ const PING_AFTER: Duration = Duration::from_secs(30);
 const DEAD_AFTER: Duration = Duration::from_secs(60);
 /// How long what is to be sent waits for the relay to take our word for who we are.
 const AUTH_PATIENCE: Duration = Duration::from_secs(3);
+/// How long somebody else may take to sign it. The relay is not listened to meanwhile.
+const SIGN_PATIENCE: Duration = Duration::from_secs(20);
 /// A refused subscription is tried again after this.
 const RESUBSCRIBE: Duration = Duration::from_secs(10);
 /// A connection that lasted this long was a good one: the next try comes quickly.
@@ -396,10 +398,21 @@ impl<'a> Connection<'a> {
 
     /// Says who we are, to the relay that we dialled and no other.
     async fn authenticate(&mut self) -> Result<(), Ended> {
-        let (Some(keys), Some(challenge)) = (&self.shared.options.keys, self.challenge.take()) else { return Ok(()) };
+        let Some(challenge) = self.challenge.take() else { return Ok(()) };
         let tags: [Tag; 2] = [Nip42Tag::Challenge(challenge).into(), Nip42Tag::Relay(self.relay.url.clone()).into()];
         let now = self.shared.options.clock.now();
-        let event = sign(keys, UnsignedEvent::new(keys.public_key(), now, Kind::Authentication, tags, ""));
+        let draft = |author| UnsignedEvent::new(author, now, Kind::Authentication, tags, "");
+        let event = match (&self.shared.options.keys, &self.shared.options.signer) {
+            (Some(keys), _) => sign(keys, draft(keys.public_key())),
+            (None, Some(signer)) => {
+                let signing = signer.sign(draft(signer.public_key()));
+                match tokio::time::timeout(SIGN_PATIENCE, signing).await {
+                    Ok(Some(event)) => event,
+                    _ => return Ok(()),
+                }
+            }
+            (None, None) => return Ok(()),
+        };
         self.authentication = Some((event.id, Instant::now() + AUTH_PATIENCE));
         self.send(Message::text(frame::authenticate(&event))).await?;
         self.flush().await

@@ -9,6 +9,7 @@ use crate::gate::Gate;
 use crate::information::Limits;
 use crate::outbox::Outbox;
 use crate::publication::Publication;
+use crate::sign::Sign;
 use crate::socket::{Dial, Network};
 use crate::status::{Counts, State, Status};
 use nostr::prelude::{Event, EventId, Filter, Keys, RelayUrl, Timestamp};
@@ -40,6 +41,8 @@ const MAX_FOUND_BYTES: usize = 32 * 1024 * 1024;
 pub struct Options {
     /// Who we say we are when a relay wants to know (NIP-42); nobody if absent.
     pub keys: Option<Keys>,
+    /// Who signs for us if the keys are not here.
+    pub signer: Option<Arc<dyn Sign>>,
     pub give_up: Duration,
     pub quorum: usize,
     pub dial: Arc<dyn Dial>,
@@ -48,7 +51,14 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { keys: None, give_up: GIVE_UP, quorum: QUORUM, dial: Arc::new(Network), clock: Arc::new(SystemClock) }
+        Self {
+            keys: None,
+            signer: None,
+            give_up: GIVE_UP,
+            quorum: QUORUM,
+            dial: Arc::new(Network),
+            clock: Arc::new(SystemClock),
+        }
     }
 }
 

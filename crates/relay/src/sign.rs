@@ -1,6 +1,15 @@
 //! Signing, without the check of our own signature that would cost more than the signature itself.
 
-use nostr::prelude::{Event, Keys, UnsignedEvent};
+use crate::socket::Later;
+use nostr::prelude::{Event, Keys, PublicKey, UnsignedEvent};
+
+/// Somebody else who signs for us, perhaps on another machine, perhaps after asking a person.
+pub trait Sign: std::fmt::Debug + Send + Sync + 'static {
+    fn public_key(&self) -> PublicKey;
+
+    /// The signed event; `None` if it is refused, or nobody is there.
+    fn sign(&self, event: UnsignedEvent) -> Later<'_, Option<Event>>;
+}
 
 /// Signs an event by `keys`; whatever author it named is replaced.
 pub fn sign(keys: &Keys, mut unsigned: UnsignedEvent) -> Event {

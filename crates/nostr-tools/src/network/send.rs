@@ -67,7 +67,7 @@ impl Network {
         progress: &Progress<'_>,
     ) -> Result<Sent, Failure> {
         self.check(event, relays)?;
-        let (pool, _) = self.pool_apart(Some(keys.clone()), relays, Vec::new());
+        let (pool, _) = self.pool_apart(Some(&Signer::Local(keys.clone())), relays, Vec::new());
         let sent = send_through(&pool, event, relays, progress).await;
         pool.stop(Duration::ZERO).await;
         Ok(sent)

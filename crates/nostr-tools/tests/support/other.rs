@@ -8,7 +8,8 @@ use rialto_relay::pool::{Arrival, Options, Pool, Watch};
 use rialto_relay::sign::sign;
 use rialto_relay::verdict::Verdict;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, mpsc};
@@ -83,8 +84,9 @@ impl Other {
 /// Calls a tool; its output must be what it says that it gives.
 pub(crate) async fn call(client: &mut Client, tool: &str, arguments: Value) -> Result<Value, Value> {
     let output = client.call(tool, arguments).await?;
-    let entry = tools().into_iter().find(|entry| entry.about.name == tool).unwrap();
-    jsonschema::validate(&entry.output, &output).expect(tool);
+    static SCHEMAS: LazyLock<HashMap<&str, Value>> =
+        LazyLock::new(|| tools().into_iter().map(|tool| (tool.about.name, tool.output)).collect());
+    jsonschema::validate(&SCHEMAS[tool], &output).expect(tool);
     Ok(output)
 }
 
