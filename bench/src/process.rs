@@ -45,6 +45,11 @@ impl Process {
         cpu(self.child.id())
     }
 
+    /// The same in ticks of 10 ms, which also counts threads that have ended.
+    pub fn cpu_ticks(&self) -> io::Result<Duration> {
+        cpu_ticks(self.child.id())
+    }
+
     /// Resident memory in KiB.
     pub fn resident(&self) -> io::Result<u64> {
         resident(self.child.id())

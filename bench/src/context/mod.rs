@@ -3,6 +3,7 @@
 //! Every answer over stdio is compared with what the command line prints for the same query.
 
 mod corpus;
+mod peer;
 mod server;
 
 use std::{
@@ -86,24 +87,37 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Runs a command in the folder; gives its CPU time, its wall time and what it printed.
+    /// Runs a command of Rialto.
     fn command(&self, arguments: &[&str]) -> Result<(Duration, Duration, Vec<u8>), Failure> {
+        self.run(self.rialto, arguments)
+    }
+
+    /// Runs a program in the folder; gives its CPU time, its wall time and what it printed.
+    fn run(&self, program: &Path, arguments: &[&str]) -> Result<(Duration, Duration, Vec<u8>), Failure> {
         let (cpu, begin) = (children_cpu()?, Instant::now());
-        let output = Command::new(self.rialto)
+        let output = Command::new(program)
             .args(arguments)
             .current_dir(self.folder)
-            .env("XDG_CACHE_HOME", self.folder.join("cache"))
+            .envs(self.homes())
             .stderr(Stdio::inherit())
             .output()?;
         let wall = begin.elapsed();
         if !output.status.success() {
-            return Err(format!("rialto {} failed", arguments.join(" ")).into());
+            return Err(format!("{} {} failed", program.display(), arguments.join(" ")).into());
         }
         Ok((children_cpu()? - cpu, wall, output.stdout))
     }
 
+    /// Nothing of the user's is read or written.
+    fn homes(&self) -> [(&'static str, PathBuf); 2] {
+        [("XDG_CACHE_HOME", self.folder.join("cache")), ("XDG_STATE_HOME", self.folder.join("state"))]
+    }
+
     fn server(&self) -> io::Result<Server> {
-        Server::start(self.rialto, self.folder)
+        let homes = self.homes().map(|(name, folder)| format!("{name}={}", folder.display()));
+        let root = self.folder.join("caches").display().to_string();
+        let command = [&self.rialto.display().to_string(), "mcp", "context", "--root", &root].map(ToOwned::to_owned);
+        Server::start(&[&homes[..], &command].concat())
     }
 
     fn forget_indexes(&self) {
@@ -193,7 +207,11 @@ fn measure(stage: &Stage<'_>, size: usize, bytes: u64) -> Result<(), Failure> {
     }
     promise("resident memory ÷ corpus", after / megabytes, 3.0);
     println!();
-    Ok(())
+    if size > 10_000 {
+        // It would take an hour.
+        return Ok(());
+    }
+    peer::compare(stage, size, &peer::Ours { build: built, cold: cold_cpu, warm: warm_cpu }, &expected)
 }
 
 /// What the command line prints for each query.

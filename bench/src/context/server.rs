@@ -1,8 +1,7 @@
-//! `rialto mcp context` as a child, asked over its pipes.
+//! `rialto mcp context`, or a peer, as a child that is asked over its pipes.
 
 use std::{
     io,
-    path::Path,
     time::{Duration, Instant},
 };
 
@@ -30,14 +29,11 @@ fn broken(what: impl Into<String>) -> io::Error {
 }
 
 impl Server {
-    pub fn start(rialto: &Path, folder: &Path) -> io::Result<Self> {
-        let cache = format!("XDG_CACHE_HOME={}", folder.join("cache").display());
-        let root = folder.join("caches").display().to_string();
-        let program = rialto.display().to_string();
+    /// Starts a command, with variables before it as `env` takes them.
+    pub fn start(command: &[String]) -> io::Result<Self> {
         // A large cache may take long to be made ready for the first time.
-        let patience = "CONTEXT_TOOL_TIMEOUT_SECS=600";
-        let words = ["env", &cache, patience, &program, "mcp", "context", "--root", &root];
-        let process = Process::start(&words.map(ToOwned::to_owned))?;
+        let words = ["env", "CONTEXT_TOOL_TIMEOUT_SECS=600"].map(ToOwned::to_owned);
+        let process = Process::start(&[&words, command].concat())?;
         let mut server = Self { process, next: 1, buffer: Vec::new() };
         // A version without structured content: the text is what is compared.
         let client = json!({ "name": "rialto-bench", "version": "1" });
