@@ -325,17 +325,17 @@ fn many_calls_at_once_a_ping_among_them_and_one_cancelled() {
             host.send("tools/call", &json!({ "name": "context.resolve", "arguments": question("deployment", 100) }))
         })
         .collect();
+    // Cancelled while the others are before it: there is no answer, and the next ones come.
+    let call = json!({ "jsonrpc": "2.0", "id": 9001, "method": "tools/call",
+        "params": { "name": "context.resolve", "arguments": question("deployment", 100) } });
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 9001 } });
+    host.say(&format!("{call}\n{cancel}"));
     let ping = host.send("ping", &json!({}));
     host.line(ping);
     for id in ids {
         let line = host.line(id);
         assert_eq!(line, format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{expected}}}"));
     }
-    // Cancelled before it can be answered, both lines being read together: there is no answer, and the next one comes.
-    let call = json!({ "jsonrpc": "2.0", "id": 9001, "method": "tools/call",
-        "params": { "name": "context.resolve", "arguments": question("deployment", 100) } });
-    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 9001 } });
-    host.say(&format!("{call}\n{cancel}"));
     assert_eq!(host.call("context.resolve", &question("deployment", 100)), expected);
     let ping = host.send("ping", &json!({}));
     host.line(ping);
