@@ -211,7 +211,7 @@ fn measure(stage: &Stage<'_>, size: usize, bytes: u64) -> Result<(), Failure> {
         // It would take an hour.
         return Ok(());
     }
-    peer::compare(stage, size, &peer::Ours { build: built, cold: cold_cpu, warm: warm_cpu }, &expected)
+    peer::compare(stage, size, &peer::Ours { cold: cold_cpu, warm: warm_cpu }, &expected)
 }
 
 /// What the command line prints for each query.
