@@ -25,6 +25,9 @@ const LISTEN: Duration = Duration::from_secs(15);
 /// How long a signer may take. Its owner may have to look at a screen first.
 const ANSWER: Duration = Duration::from_secs(60);
 
+/// Messages about one request that wait to be read: that it must be allowed first, and the answer.
+const MAX_ANSWERS: usize = 8;
+
 /// Clocks differ.
 const SPREAD: Duration = Duration::from_secs(60);
 
@@ -39,7 +42,7 @@ struct Message {
     from: PublicKey,
 }
 
-type Waiting = Arc<Mutex<HashMap<String, mpsc::UnboundedSender<Message>>>>;
+type Waiting = Arc<Mutex<HashMap<String, mpsc::Sender<Message>>>>;
 
 /// Our end of the line, before and after it is known who is at the other.
 struct Line {
@@ -96,7 +99,7 @@ impl Line {
         let draft =
             UnsignedEvent::new(self.client.public_key(), Timestamp::now(), KIND, [Tag::public_key(*signer)], sealed);
         let event = sign(&self.client, draft);
-        let (sender, mut answers) = mpsc::unbounded_channel();
+        let (sender, mut answers) = mpsc::channel(MAX_ANSWERS);
         lock(&self.waiting).insert(id.clone(), sender);
         let _forget = Forget { waiting: &self.waiting, id: &id };
         self.pool.publish(&event);
@@ -186,7 +189,8 @@ impl Ear {
         let Some(id) = member("id") else { return };
         let message = Message { id, result: member("result"), error: member("error"), from: event.pubkey };
         if let Some(asker) = lock(&self.waiting).get(&message.id) {
-            let _ = asker.send(message);
+            // A signer that says more at once than it was asked is not listened to.
+            let _ = asker.try_send(message);
         } else if message.result.as_deref() == Some(self.secret.as_str())
             && !self.secret.is_empty()
             && let Some(stranger) = self.strangers.take()
