@@ -22,7 +22,7 @@ pub(crate) const CASES: &[Case] = &[
 fn is_silent(scene: &Scene, relay: &FakeRelay, events: &[(&str, Event)]) {
     let before = relay.published().len();
     for (what, event) in events {
-        assert!(relay.inject("5910", &event.json()) > 0, "nobody listens: {what}");
+        assert!(relay.inject_by_kind(5910, &event.json()) > 0, "nobody listens: {what}");
     }
     scene.customer.barrier();
     scene.customer.ask_sealed("list-tools", &json!(""));
@@ -131,10 +131,10 @@ fn our_own_answers_are_no_requests() {
     let answers = scene.customer.call("note", &json!({}));
     let before = relay.published().len();
     for received in &answers.0 {
-        relay.inject("5910", &received.event.json());
+        relay.inject_by_kind(5910, &received.event.json());
     }
     let feedback = Draft::new(FEEDBACK, "").tag(&["status", "error"]).tag(&["p", &scene.provider.pubkey]);
-    relay.inject("5910", &feedback.sign(&scene.customer.keys).json());
+    relay.inject_by_kind(5910, &feedback.sign(&scene.customer.keys).json());
     scene.customer.barrier();
     let provider = &scene.provider.pubkey;
     let said = relay.published().into_iter().skip(before).filter(|event| event.pubkey == *provider);

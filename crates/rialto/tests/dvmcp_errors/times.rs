@@ -29,7 +29,7 @@ fn a_request_outside_of_the_window_is_stale() {
         let customer = scene.another_customer();
         let event = customer.draft("execute-tool", &note("old")).at((now() + offset).max(1)).sign(&customer.keys);
         // Whatever was subscribed to: a hostile relay sends it anyway.
-        assert!(relay.inject("5910", &event.json()) > 0);
+        assert!(relay.inject_by_kind(5910, &event.json()) > 0);
         assert_eq!(customer.answers(&event.id).error(), "stale_request", "{offset}");
         assert!(scene.world.effects().is_empty(), "{offset}");
     }
@@ -42,7 +42,7 @@ fn stale_requests_of_one_key_are_answered_once() {
     let ids: Vec<String> = (0..20)
         .map(|number| {
             let event = customer.draft("execute-tool", &note("old")).at(now() - 4000 - number).sign(&customer.keys);
-            relay.inject("5910", &event.json());
+            relay.inject_by_kind(5910, &event.json());
             event.id
         })
         .collect();

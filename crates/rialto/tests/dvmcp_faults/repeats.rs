@@ -63,7 +63,7 @@ fn ten_thousand_deliveries_of_a_hundred_requests_run_a_hundred_times() {
     let rounds = DELIVERIES / 4;
     for (round, part) in deliveries.chunks(rounds).enumerate() {
         for (relay, event) in part {
-            delivered += relays[*relay].inject("5910", &event.json()).min(1);
+            delivered += relays[*relay].inject_by_kind(5910, &event.json()).min(1);
         }
         match round {
             // Every subscription is made anew.
@@ -80,7 +80,7 @@ fn ten_thousand_deliveries_of_a_hundred_requests_run_a_hundred_times() {
     }
     // Connections that were cut take some deliveries with them, so those are made up for.
     for (relay, event) in deliveries.iter().cycle().take(DELIVERIES - delivered) {
-        relays[*relay].inject("5910", &event.json());
+        relays[*relay].inject_by_kind(5910, &event.json());
     }
     for (number, id) in ids.iter().enumerate() {
         customer.wait(id, "an answer", |event| event.kind == 6910);
@@ -89,7 +89,7 @@ fn ten_thousand_deliveries_of_a_hundred_requests_run_a_hundred_times() {
     // Each relay has a last word, so that everything before it has been read.
     for relay in &relays {
         let last = customer.draft("list-tools", &json!("")).sign(&customer.keys);
-        relay.inject("5910", &last.json());
+        relay.inject_by_kind(5910, &last.json());
         customer.wait(&last.id, "the last answer", |event| event.kind == 6910);
     }
     assert_eq!(world.effects().len(), REQUESTS);
@@ -125,7 +125,7 @@ fn a_repeat_ten_seconds_later_gets_the_same_answer() {
     let before = (sent(), sent_sealed());
     // Repeats at once get nothing, repeats later get what was said before.
     until("both answers are sent again", PATIENCE, || {
-        relay.inject("5910", &plain.json());
+        relay.inject_by_kind(5910, &plain.json());
         customer.post_sealed(&draft);
         std::thread::sleep(Duration::from_millis(200));
         sent() > before.0 && sent_sealed() > before.1

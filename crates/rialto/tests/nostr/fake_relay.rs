@@ -291,14 +291,25 @@ impl FakeRelay {
         state.deliver(event);
     }
 
-    /// Sends any text as an event to every subscription with this text in its filters, whether it fits them or not.
+    /// Sends any text as an event to every subscription that names this key in its filters, whether it fits them or not.
     /// Gives how many got it.
     pub(crate) fn inject(&self, part: &str, event: &str) -> usize {
+        assert!(part.len() >= 64, "a shorter text may be part of somebody's key: {part}");
+        self.inject_where(event, |filter| filter.to_string().contains(part))
+    }
+
+    /// The same, to every subscription that asks for this kind.
+    pub(crate) fn inject_by_kind(&self, kind: u32, event: &str) -> usize {
+        let asks = |filter: &Value| filter["kinds"].as_array().is_some_and(|kinds| kinds.contains(&json!(kind)));
+        self.inject_where(event, asks)
+    }
+
+    fn inject_where(&self, event: &str, chosen: impl Fn(&Value) -> bool) -> usize {
         let state = self.lock();
         let mut count = 0;
         for connection in state.connections.values() {
             for (name, filters) in &connection.subscriptions {
-                if Value::from(filters.as_slice()).to_string().contains(part) {
+                if filters.iter().any(&chosen) {
                     let _ = connection.out.send(Out::Text(format!("[\"EVENT\",{},{event}]", json!(name))));
                     count += 1;
                 }
