@@ -1,0 +1,1 @@
+//! A remote MCP server reached over HTTP.
