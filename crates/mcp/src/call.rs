@@ -71,6 +71,12 @@ impl Call {
         &self.outlet
     }
 
+    /// Lets the client's connection go before the answer is there; the client comes back for it. For long work, over
+    /// transports where that is possible.
+    pub fn let_go(&self) {
+        self.outlet.let_go();
+    }
+
     /// Asks the client something on the server's own account.
     pub async fn ask(&self, method: &str, params: &[u8]) -> Result<Response, Fault> {
         let write = |out: &mut Vec<u8>, id: &Decimal| message::write_request(out, id.as_json(), method, params);

@@ -45,6 +45,10 @@ struct State {
     finished: bool,
     /// Nobody sends any more.
     closed: bool,
+    /// The writing side would have its peer come back for the rest.
+    let_go: bool,
+    /// The sending side has not been told so yet.
+    is_news: bool,
 }
 
 /// A connected pair.
@@ -107,6 +111,15 @@ impl Outlet {
         has_room
     }
 
+    /// Asks the sending side to hang up after what has been written so far, and to keep the rest for when the peer comes
+    /// back. Where a peer has no way to come back, it stays.
+    pub fn let_go(&self) {
+        let mut state = self.0.state();
+        (state.let_go, state.is_news) = (true, true);
+        drop(state);
+        self.0.filled.notify_one();
+    }
+
     /// Ends the stream after what has been written so far.
     pub fn finish(&self) {
         self.0.state().finished = true;
@@ -117,16 +130,20 @@ impl Outlet {
 
 impl Drain {
     /// Waits for messages and takes all that have gathered, each ended by a line break; `None` when no more will come.
-    /// `spare` is an empty buffer to gather the next ones in.
+    /// `spare` is an empty buffer to gather the next ones in. What is taken may be nothing, after [`Outlet::let_go`].
     pub async fn take(&mut self, spare: Vec<u8>) -> Option<Vec<u8>> {
         loop {
             {
                 let mut state = self.0.state();
                 if !state.buffer.is_empty() {
+                    state.is_news = false;
                     let taken = std::mem::replace(&mut state.buffer, spare);
                     drop(state);
                     self.0.emptied.notify_waiters();
                     return Some(taken);
+                }
+                if std::mem::take(&mut state.is_news) {
+                    return Some(spare);
                 }
                 if state.finished {
                     return None;
@@ -134,6 +151,11 @@ impl Drain {
             }
             self.0.filled.notified().await;
         }
+    }
+
+    /// Whether the writing side would have its peer come back for the rest; asked once, it is forgotten.
+    pub fn was_let_go(&self) -> bool {
+        std::mem::take(&mut self.0.state().let_go)
     }
 
     /// Sends everything to `writer` until the outlet is finished or the writer fails.
@@ -175,6 +197,20 @@ mod tests {
         assert_eq!(drain.take(Vec::new()).await.unwrap(), b"a\nb\nc\n");
         assert_eq!(drain.take(Vec::new()).await, None);
         assert_eq!(outlet.send(|_| ()).await, Err(Closed));
+    }
+
+    #[tokio::test]
+    async fn a_drain_hears_at_once_that_its_peer_is_let_go() {
+        let (outlet, mut drain) = outlet();
+        assert!(!drain.was_let_go());
+        outlet.let_go();
+        assert_eq!(drain.take(Vec::new()).await.unwrap(), b"");
+        assert!(drain.was_let_go());
+        outlet.let_go();
+        outlet.send_now(|out| out.push(b'a'));
+        assert_eq!(drain.take(Vec::new()).await.unwrap(), b"a\n");
+        assert!(drain.was_let_go());
+        assert!(timeout(Duration::from_millis(30), drain.take(Vec::new())).await.is_err(), "it is told once");
     }
 
     #[tokio::test]

@@ -55,6 +55,15 @@ pub struct Description {
     pub more: Vec<u8>,
 }
 
+/// An argument of a tool that is repeated in a header (`x-mcp-header` in its schema).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mirrored {
+    /// The way to the argument: its name, or names from the outside in.
+    pub argument: Vec<String>,
+    /// What follows `Mcp-Param-` in the name of the header.
+    pub header: String,
+}
+
 /// Who answers: the hub, a built-in server, a fixture.
 pub trait Service: Send + Sync + 'static {
     /// Whether most requests are answered without waiting for anything. Those are then finished where they are read,
@@ -73,6 +82,16 @@ pub trait Service: Send + Sync + 'static {
     /// Takes a notification other than cancellation.
     fn notification(&self, _peer: &Arc<Peer>, _note: &Notification) -> impl Future<Output = ()> + Send {
         async {}
+    }
+
+    /// The arguments of a tool that clients repeat in headers over HTTP.
+    fn mirrored(
+        &self,
+        _peer: &Arc<Peer>,
+        _profile: &Arc<Profile>,
+        _tool: &str,
+    ) -> impl Future<Output = Vec<Mirrored>> + Send {
+        async { Vec::new() }
     }
 
     /// A stateless client wants to hear of these resources ([`Filter::uris`](crate::peer::Filter)); `false` ends it.
