@@ -47,14 +47,6 @@ impl Call {
         let _ = self.outlet.send(|out| message::write_notification(out, method, params)).await;
     }
 
-    /// Lets go of the client's connection, which it makes anew to get the rest. Only over HTTP, from 2025-11-25 on and
-    /// before 2026-07-28.
-    pub fn pause_stream(&self) {
-        if self.version() == Version::V2025_11_25 {
-            self.outlet.pause();
-        }
-    }
-
     /// Reports progress, if the client wants to know.
     pub async fn progress(&self, progress: f64, total: Option<f64>, words: Option<&str>) {
         let Some(token) = progress_token(self.params()) else { return };
@@ -77,6 +69,14 @@ impl Call {
     /// The stream that belongs to this request.
     pub fn outlet(&self) -> &Outlet {
         &self.outlet
+    }
+
+    /// Lets go of the client's connection, which it makes anew to get the rest: for long work. Only clients of 2025-11-25
+    /// over HTTP know how to come back.
+    pub fn let_go(&self) {
+        if self.version() == Version::V2025_11_25 {
+            self.outlet.let_go();
+        }
     }
 
     /// Asks the client something on the server's own account.

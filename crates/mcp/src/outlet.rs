@@ -58,7 +58,7 @@ struct State {
     /// Nobody sends any more.
     closed: bool,
     /// The sending side should let go of its connection after what is there, and go on with another.
-    paused: bool,
+    let_go: bool,
     /// Who waits for something to send.
     reader: Option<Waker>,
 }
@@ -69,7 +69,7 @@ pub enum Taken {
     /// Messages, each ended by a line break; `last` if no more will come.
     Lines { text: Vec<u8>, last: bool },
     /// The connection should be given up; the rest goes over another.
-    Paused,
+    LetGo,
     End,
 }
 
@@ -182,10 +182,10 @@ impl Outlet {
 
     /// Lets go of the connection, without ending what goes over it: the client comes back for the rest. Does nothing where
     /// one connection is all there is.
-    pub fn pause(&self) {
+    pub fn let_go(&self) {
         if self.0.manner != Manner::Pipe {
             let mut state = self.0.state();
-            state.paused = true;
+            state.let_go = true;
             wake(state);
         }
     }
@@ -223,8 +223,8 @@ impl Drain {
         if state.finished {
             return Poll::Ready(Taken::End);
         }
-        if std::mem::take(&mut state.paused) {
-            return Poll::Ready(Taken::Paused);
+        if std::mem::take(&mut state.let_go) {
+            return Poll::Ready(Taken::LetGo);
         }
         if state.reader.as_ref().is_none_or(|reader| !reader.will_wake(context.waker())) {
             state.reader = Some(context.waker().clone());
@@ -238,7 +238,7 @@ impl Drain {
         loop {
             match poll_fn(|context| self.poll_take(context, &mut spare)).await {
                 Taken::Lines { text, .. } => return Some(text),
-                Taken::Paused => {}
+                Taken::LetGo => {}
                 Taken::End => return None,
             }
         }

@@ -10,6 +10,7 @@ use crate::error::{Error, Kind};
 use crate::id::{History, Id, IdKey};
 use crate::json;
 use crate::line::Line;
+use crate::mirror::Mirrored;
 use crate::message::{self, Incoming, Malformed, Message, Notification, Problem, Request, SalvageKind};
 use crate::outlet::Outlet;
 use crate::peer::{Peer, Profile};
@@ -73,6 +74,16 @@ pub trait Service: Send + Sync + 'static {
     /// Takes a notification other than cancellation.
     fn notification(&self, _peer: &Arc<Peer>, _note: &Notification) -> impl Future<Output = ()> + Send {
         async {}
+    }
+
+    /// The arguments of a tool that clients repeat in headers over HTTP.
+    fn mirrored(
+        &self,
+        _peer: &Arc<Peer>,
+        _profile: &Arc<Profile>,
+        _tool: &str,
+    ) -> impl Future<Output = Vec<Mirrored>> + Send {
+        async { Vec::new() }
     }
 
     /// A stateless client wants to hear of these resources ([`Filter::uris`](crate::peer::Filter)); `false` ends it.
