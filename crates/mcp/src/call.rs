@@ -71,10 +71,12 @@ impl Call {
         &self.outlet
     }
 
-    /// Lets the client's connection go before the answer is there; the client comes back for it. For long work, over
-    /// transports where that is possible.
+    /// Lets go of the client's connection, which it makes anew to get the rest: for long work. Only clients of 2025-11-25
+    /// over HTTP know how to come back.
     pub fn let_go(&self) {
-        self.outlet.let_go();
+        if self.version() == Version::V2025_11_25 {
+            self.outlet.let_go();
+        }
     }
 
     /// Asks the client something on the server's own account.

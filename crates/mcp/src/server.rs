@@ -10,6 +10,7 @@ use crate::error::{Error, Kind};
 use crate::id::{History, Id, IdKey};
 use crate::json;
 use crate::line::Line;
+use crate::mirror::Mirrored;
 use crate::message::{self, Incoming, Malformed, Message, Notification, Problem, Request, SalvageKind};
 use crate::outlet::Outlet;
 use crate::peer::{Peer, Profile};
@@ -53,15 +54,6 @@ pub struct Description {
     pub instructions: Option<String>,
     /// Further members of the result, as `"key":value,…`.
     pub more: Vec<u8>,
-}
-
-/// An argument of a tool that is repeated in a header (`x-mcp-header` in its schema).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mirrored {
-    /// The way to the argument: its name, or names from the outside in.
-    pub argument: Vec<String>,
-    /// What follows `Mcp-Param-` in the name of the header.
-    pub header: String,
 }
 
 /// Who answers: the hub, a built-in server, a fixture.
@@ -151,29 +143,27 @@ impl<S: Service> Session<S> {
     /// Takes one line; what belongs to it is written to `outlet`.
     pub async fn receive(self: &Arc<Self>, line: Line, outlet: &Outlet) {
         match line {
-            Line::Text(text) => {
-                let is_spoilt = json::has_lone_surrogate(&text);
-                match message::parse(text) {
-                    // An answer to us is taken as it is; whoever asked can tell what to make of it.
-                    Incoming::Single(member @ Ok(Message::Response(_))) => {
-                        self.take(member, Reply::Line(outlet.clone()), outlet).await;
-                    }
-                    // No character can stand for half a pair, so this is text that cannot be in UTF-8.
-                    _ if is_spoilt => {
-                        let reason = "a string has half a surrogate pair".to_owned();
-                        let malformed = Malformed { problem: Problem::Syntax, reason, id: None };
-                        self.refuse(malformed, &Reply::Line(outlet.clone())).await;
-                    }
-                    Incoming::Single(member) => self.take(member, Reply::Line(outlet.clone()), outlet).await,
-                    Incoming::Batch(members) => self.take_batch(members, outlet).await,
-                }
-            }
+            Line::Text(text) => self.accept(read(text), outlet).await,
             Line::TooLong { beginning } => self.take_too_long(&beginning, outlet).await,
             Line::EndOfTooLong { ending } => self.take_end(&ending),
         }
         if self.state().storm > STORM_BURST {
             tokio::time::sleep(STORM_DELAY).await;
         }
+    }
+
+    /// Takes what one line or one HTTP body held ([`read`]); what belongs to it is written to `outlet`.
+    pub async fn accept(self: &Arc<Self>, incoming: Incoming, outlet: &Outlet) {
+        match incoming {
+            Incoming::Single(member) => self.take(member, Reply::Line(outlet.clone()), outlet).await,
+            Incoming::Batch(members) => self.take_batch(members, outlet).await,
+        }
+    }
+
+    /// Takes a stateless request whose `_meta` has been read already.
+    pub async fn accept_stateless(self: &Arc<Self>, request: Request, profile: Arc<Profile>, outlet: &Outlet) {
+        self.peer.set_latest(profile.clone());
+        self.begin(request, profile, Reply::Line(outlet.clone()), outlet).await;
     }
 
     async fn take_too_long(&self, beginning: &Bytes, outlet: &Outlet) {
@@ -266,6 +256,10 @@ impl<S: Service> Session<S> {
                 return reply.send(|out| reply::write_error(out, Some(&request.id), &error, "", version)).await;
             }
         };
+        self.begin(request, profile, reply, outlet).await;
+    }
+
+    async fn begin(self: &Arc<Self>, request: Request, profile: Arc<Profile>, reply: Reply, outlet: &Outlet) {
         let key = request.id.key();
         let cancel = Arc::new(Cancel::default());
         let may_cancel = request.method() != "initialize";
@@ -466,6 +460,21 @@ impl<S: Service> Session<S> {
             entry.cancel.done.store(true, Ordering::Release);
             entry.abort.inspect(AbortHandle::abort);
         }
+    }
+}
+
+/// Reads one line or one HTTP body.
+pub fn read(text: Bytes) -> Incoming {
+    let is_spoilt = json::has_lone_surrogate(&text);
+    match message::parse(text) {
+        // No character can stand for half a pair, so this is text that cannot be in UTF-8. An answer to us is taken as it
+        // is; whoever asked can tell what to make of it.
+        Incoming::Single(Ok(Message::Response(response))) => Incoming::Single(Ok(Message::Response(response))),
+        _ if is_spoilt => {
+            let reason = "a string has half a surrogate pair".to_owned();
+            Incoming::Single(Err(Malformed { problem: Problem::Syntax, reason, id: None }))
+        }
+        incoming => incoming,
     }
 }
 
