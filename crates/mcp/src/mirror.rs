@@ -60,7 +60,8 @@ fn walk(schema: &Value, mut way: Option<&mut Vec<String>>, found: &mut Vec<Mirro
         let header = header.as_str().filter(|name| is_token(name));
         let header = header.ok_or_else(|| format!("a value of `{KEYWORD}` is no name of a header"))?;
         let argument = way.as_deref().filter(|way| !way.is_empty());
-        let argument = argument.ok_or_else(|| format!("`{header}` is wanted of something that is no single argument"))?;
+        let argument =
+            argument.ok_or_else(|| format!("`{header}` is wanted of something that is no single argument"))?;
         let kind = members.get("type").and_then(Value::as_str).unwrap_or_default();
         if !["string", "integer", "boolean"].contains(&kind) {
             return Err(format!("`{header}` is wanted of an argument that is no string, integer or boolean"));
@@ -195,12 +196,15 @@ mod tests {
         for name in ["", "a b", "a:b", "\u{e4}", "a\rb", "a\u{7f}b"] {
             assert!(property(&header(name)).is_err(), "{name:?}");
         }
-        for kind in [json!("object"), json!("array"), json!("null"), json!("number"), json!(["string", "null"]), Value::Null] {
+        for kind in
+            [json!("object"), json!("array"), json!("null"), json!("number"), json!(["string", "null"]), Value::Null]
+        {
             assert!(property(&json!({"type": kind, "x-mcp-header": "A"})).is_err(), "{kind}");
         }
         assert!(property(&json!({"type": "string", "x-mcp-header": 7})).is_err());
         for place in ["items", "anyOf", "oneOf", "allOf", "not", "if", "then", "else", "$defs", "prefixItems"] {
-            let inner = if place.ends_with("Of") || place == "prefixItems" { json!([header("A")]) } else { header("A") };
+            let inner =
+                if place.ends_with("Of") || place == "prefixItems" { json!([header("A")]) } else { header("A") };
             assert!(property(&json!({ "type": "string", place: inner })).is_err(), "{place}");
         }
         assert!(tool(&json!({"properties": {"a": header("Same"), "b": header("sAME")}})).is_err());

@@ -67,7 +67,10 @@ struct State {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Taken {
     /// Messages, each ended by a line break; `last` if no more will come.
-    Lines { text: Vec<u8>, last: bool },
+    Lines {
+        text: Vec<u8>,
+        last: bool,
+    },
     /// The connection should be given up; the rest goes over another.
     LetGo,
     End,

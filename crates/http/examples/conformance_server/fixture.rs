@@ -6,9 +6,10 @@ use super::{prompts, resources, tasks, tools};
 use bytes::Bytes;
 use rialto_mcp::call::Call;
 use rialto_mcp::error::Error;
+use rialto_mcp::mirror::Mirrored;
 use rialto_mcp::peer::{Change, Peer, Profile};
 use rialto_mcp::reply::Answer;
-use rialto_mcp::server::{Description, Mirrored, Service};
+use rialto_mcp::server::{Description, Service};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -158,9 +159,5 @@ fn value(result: Result<Value, Answer>) -> Answer {
 
 /// A list that fits one page.
 fn whole(params: &Value, list: Value) -> Answer {
-    if params["cursor"].is_null() {
-        value(Ok(list))
-    } else {
-        Answer::Error(Error::invalid_params("Invalid cursor"))
-    }
+    if params["cursor"].is_null() { value(Ok(list)) } else { Answer::Error(Error::invalid_params("Invalid cursor")) }
 }

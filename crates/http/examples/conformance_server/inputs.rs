@@ -49,10 +49,11 @@ pub(crate) async fn call(fixture: &Fixture, call: &Call, params: &Value, tool: &
         }
         "multi_round" => rounds(fixture, call, params).await,
         "capabilities" => {
-            let wanted = [("user_name", name(), "elicitation"), ("greeting", asking::sampling("Say hi", 50), "sampling")];
-            let open = wanted.iter().filter(|(key, question, ability)| {
-                call.profile.can(ability) && given(params, key, question).is_none()
-            });
+            let wanted =
+                [("user_name", name(), "elicitation"), ("greeting", asking::sampling("Say hi", 50), "sampling")];
+            let open = wanted
+                .iter()
+                .filter(|(key, question, ability)| call.profile.can(ability) && given(params, key, question).is_none());
             let open: Vec<_> = open.map(|(key, question, _)| (*key, question)).collect();
             if call.version().is_modern() && !open.is_empty() {
                 return Err(input_required(open, None));

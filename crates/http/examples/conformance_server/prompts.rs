@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 const WORDS: [&str; 4] = ["paris", "park", "party", "testing"];
 
 pub(crate) fn list() -> Value {
-    let argument = |name: &str, description: &str| json!({ "name": name, "description": description, "required": true });
+    let argument =
+        |name: &str, description: &str| json!({ "name": name, "description": description, "required": true });
     json!({ "prompts": [
         { "name": "test_simple_prompt", "description": "Says one thing" },
         {

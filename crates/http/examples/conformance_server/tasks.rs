@@ -233,8 +233,10 @@ pub(crate) async fn call(fixture: &Fixture, call: &Call, params: &Value, tool: &
             wait_or_ask(fixture, call, params, [("confirm", question)], confirmed).await
         }
         "multi_input" => {
-            let questions =
-                [("first", form("What is the first name?", "name", "string")), ("second", form("And the second?", "name", "string"))];
+            let questions = [
+                ("first", form("What is the first name?", "name", "string")),
+                ("second", form("And the second?", "name", "string")),
+            ];
             wait_or_ask(fixture, call, params, questions, named).await
         }
         "test_tool_with_task" => {

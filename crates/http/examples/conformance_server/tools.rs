@@ -5,9 +5,9 @@ use super::fixture::{Fixture, PIXEL, SILENCE, text_of};
 use super::{inputs, tasks};
 use rialto_mcp::call::Call;
 use rialto_mcp::error::{Error, Kind};
+use rialto_mcp::mirror::{self, Mirrored};
 use rialto_mcp::peer::Change;
 use rialto_mcp::reply::Answer;
-use rialto_mcp::server::Mirrored;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -24,17 +24,11 @@ pub(crate) fn list() -> Value {
     LIST.clone()
 }
 
-/// What of a tool's arguments is repeated in headers, read from its schema.
+/// What of a tool's arguments is repeated in headers.
 pub(crate) fn mirrored(tool: &str) -> Vec<Mirrored> {
-    let tools = LIST["tools"].as_array().into_iter().flatten();
-    let properties = tools.filter(|entry| entry["name"] == tool).filter_map(|entry| {
-        entry["inputSchema"]["properties"].as_object()
-    });
-    let headers = properties.flatten().filter_map(|(name, schema)| {
-        let header = schema["x-mcp-header"].as_str()?.to_owned();
-        Some(Mirrored { argument: vec![name.clone()], header })
-    });
-    headers.collect()
+    let mut tools = LIST["tools"].as_array().into_iter().flatten();
+    let definition = tools.find(|entry| entry["name"] == tool).map(Value::to_string);
+    definition.and_then(|definition| mirror::of_tool(definition.as_bytes()).ok()).unwrap_or_default()
 }
 
 /// A result of one text.
