@@ -12,14 +12,12 @@ use rialto_mcp::reply::Answer;
 use rialto_mcp::server::{Description, Service};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
-/// A red pixel, as PNG in base64.
-pub(crate) const PIXEL: &str =
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
-
-/// Eight samples of silence, as WAV in base64.
-pub(crate) const SILENCE: &str = "UklGRiwAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQgAAACAgICAgICAgA==";
+/// What every server that the suite is run against offers.
+pub(crate) static SURFACE: LazyLock<Value> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("../../../../interop/conformance/surface.json")).unwrap_or_default()
+});
 
 const INFO: &[u8] =
     concat!("{\"name\":\"rialto-conformance\",\"version\":\"", env!("CARGO_PKG_VERSION"), "\"}").as_bytes();
@@ -119,16 +117,16 @@ impl Service for Fixture {
     async fn request(&self, call: &Call) -> Answer {
         let params: Value = serde_json::from_slice(call.params()).unwrap_or_default();
         match call.method() {
-            "tools/list" => whole(&params, tools::list()),
+            "tools/list" => list(&params, "tools"),
             "tools/call" => value(tools::call(self, call, &params).await),
-            "resources/list" => whole(&params, resources::list()),
-            "resources/templates/list" => whole(&params, resources::templates()),
+            "resources/list" => list(&params, "resources"),
+            "resources/templates/list" => list(&params, "resourceTemplates"),
             "resources/read" => value(resources::read(&params).map_err(Answer::Error)),
             // Nothing here changes by itself, so there is nothing to remember.
             "resources/subscribe" | "resources/unsubscribe" => {
                 value(resources::read(&params).map(|_| json!({})).map_err(Answer::Error))
             }
-            "prompts/list" => whole(&params, prompts::list()),
+            "prompts/list" => list(&params, "prompts"),
             "prompts/get" => value(prompts::get(call, &params).await),
             "completion/complete" => value(prompts::complete(&params).map_err(Answer::Error)),
             "logging/setLevel" => value(self.set_level(call, &params).map_err(Answer::Error)),
@@ -157,7 +155,16 @@ fn value(result: Result<Value, Answer>) -> Answer {
     result.map_or_else(|answer| answer, |value| Answer::Result(value.to_string().into_bytes()))
 }
 
-/// A list that fits one page.
-fn whole(params: &Value, list: Value) -> Answer {
-    if params["cursor"].is_null() { value(Ok(list)) } else { Answer::Error(Error::invalid_params("Invalid cursor")) }
+/// A list of the surface, which fits one page.
+fn list(params: &Value, key: &str) -> Answer {
+    if params["cursor"].is_null() {
+        value(Ok(json!({ key: SURFACE[key] })))
+    } else {
+        Answer::Error(Error::invalid_params("Invalid cursor"))
+    }
+}
+
+/// A tool result of one text.
+pub(crate) fn text(text: &str) -> Value {
+    json!({ "content": [{ "type": "text", "text": text }] })
 }

@@ -1,8 +1,7 @@
 //! The tools that need something from the client before they can answer, and state that goes there and back.
 
-use super::asking::{self, Question, form, given, input_required};
-use super::fixture::Fixture;
-use super::tools::text;
+use super::asking::{self, Question, field, input_required, said};
+use super::fixture::{Fixture, text};
 use rialto_mcp::call::Call;
 use rialto_mcp::error::Error;
 use rialto_mcp::reply::Answer;
@@ -14,49 +13,35 @@ pub(crate) fn has(tool: &str) -> bool {
     tool.starts_with(PREFIX) || ["test_missing_capability", "test_streaming_elicitation"].contains(&tool)
 }
 
-/// The text of what a model said.
-pub(crate) fn said(answer: &Value) -> &str {
-    answer["content"]["text"].as_str().unwrap_or_default()
-}
-
 pub(crate) async fn call(fixture: &Fixture, call: &Call, params: &Value, tool: &str) -> Result<Value, Answer> {
-    let name = || form("What is your name?", "name", "string");
     match tool.strip_prefix(PREFIX).unwrap_or(tool) {
         "elicitation" => {
-            let answer = asking::ask(call, params, "user_name", name()).await?;
-            Ok(text(&format!("Hello, {}!", asking::field(&answer, "name"))))
+            let answer = asking::ask(call, params, Question::new("user_name")).await?;
+            Ok(text(&format!("Hello, {}!", field(&answer, "name"))))
         }
         "sampling" => {
-            let question = asking::sampling("What is the capital of France?", 100);
-            let answer = asking::ask(call, params, "capital_question", question).await?;
+            let answer = asking::ask(call, params, Question::new("capital_question")).await?;
             Ok(text(&format!("The model says: {}", said(&answer))))
         }
         "list_roots" => {
-            let answer = asking::ask(call, params, "client_roots", asking::roots()).await?;
+            let answer = asking::ask(call, params, Question::new("client_roots")).await?;
             Ok(text(&format!("Roots: {}", answer["roots"])))
         }
         "request_state" | "tampered_state" => {
-            let question = form("Please confirm", "ok", "boolean");
-            let [answer] = ask_all(fixture, call, params, [("confirm", question)], tool).await?;
+            let [answer] = ask_all(fixture, call, params, ["confirm"], tool).await?;
             Ok(text(&format!("state-ok, confirmed: {}", answer["content"]["ok"])))
         }
         "multiple_inputs" => {
-            let greeting = asking::sampling("Generate a greeting", 50);
-            let questions = [("user_name", name()), ("greeting", greeting), ("client_roots", asking::roots())];
-            let [name, greeting, roots] = ask_all(fixture, call, params, questions, tool).await?;
-            let name = asking::field(&name, "name");
-            Ok(text(&format!("{} ({name}, roots: {})", said(&greeting), roots["roots"])))
+            let keys = ["user_name", "greeting", "client_roots"];
+            let [name, greeting, roots] = ask_all(fixture, call, params, keys, tool).await?;
+            Ok(text(&format!("{} ({}, roots: {})", said(&greeting), field(&name, "name"), roots["roots"])))
         }
         "multi_round" => rounds(fixture, call, params).await,
         "capabilities" => {
-            let wanted =
-                [("user_name", name(), "elicitation"), ("greeting", asking::sampling("Say hi", 50), "sampling")];
-            let open = wanted
-                .iter()
-                .filter(|(key, question, ability)| call.profile.can(ability) && given(params, key, question).is_none());
-            let open: Vec<_> = open.map(|(key, question, _)| (*key, question)).collect();
+            let mut open: Vec<_> = ["user_name", "greeting"].map(Question::new).into();
+            open.retain(|question| question.suits(call) && question.given(params).is_none());
             if call.version().is_modern() && !open.is_empty() {
-                return Err(input_required(open, None));
+                return Err(input_required(&open, None));
             }
             Ok(text("Nothing else is needed."))
         }
@@ -64,8 +49,8 @@ pub(crate) async fn call(fixture: &Fixture, call: &Call, params: &Value, tool: &
         "test_missing_capability" => Ok(text("The client can sample.")),
         "test_streaming_elicitation" => {
             call.progress(0.0, None, Some("about to ask")).await;
-            let answer = asking::ask(call, params, "user_name", name()).await?;
-            Ok(text(&format!("Hello, {}!", asking::field(&answer, "name"))))
+            let answer = asking::ask(call, params, Question::new("user_name")).await?;
+            Ok(text(&format!("Hello, {}!", field(&answer, "name"))))
         }
         _ => Err(Answer::Error(Error::invalid_params(format!("Unknown tool: {tool}")))),
     }
@@ -76,25 +61,25 @@ async fn ask_all<const N: usize>(
     fixture: &Fixture,
     call: &Call,
     params: &Value,
-    questions: [(&str, Question); N],
+    keys: [&'static str; N],
     about: &str,
 ) -> Result<[Value; N], Answer> {
     let mut answers = [const { Value::Null }; N];
     if !call.version().is_modern() {
-        for (answer, (key, question)) in answers.iter_mut().zip(questions) {
-            *answer = asking::ask(call, params, key, question).await?;
+        for (answer, key) in answers.iter_mut().zip(keys) {
+            *answer = asking::ask(call, params, Question::new(key)).await?;
         }
         return Ok(answers);
     }
     let is_ours = opened(fixture, params)?.is_some_and(|state| state == about);
     let mut open = Vec::new();
-    for (answer, (key, question)) in answers.iter_mut().zip(&questions) {
-        match given(params, key, question).filter(|_| is_ours) {
+    for (answer, question) in answers.iter_mut().zip(keys.map(Question::new)) {
+        match question.given(params).filter(|_| is_ours) {
             Some(given) => *answer = given,
-            None => open.push((*key, question)),
+            None => open.push(question),
         }
     }
-    if open.is_empty() { Ok(answers) } else { Err(input_required(open, Some(fixture.seal.close(about)))) }
+    if open.is_empty() { Ok(answers) } else { Err(input_required(&open, Some(fixture.seal.close(about)))) }
 }
 
 /// The state that the client sends back. One that we have not signed is refused.
@@ -106,24 +91,20 @@ fn opened(fixture: &Fixture, params: &Value) -> Result<Option<String>, Answer> {
 
 /// Two questions, one after the other; the first answer is kept in the state.
 async fn rounds(fixture: &Fixture, call: &Call, params: &Value) -> Result<Value, Answer> {
-    let first = form("Step 1: What is your name?", "name", "string");
-    let second = form("Step 2: What is your favorite color?", "color", "string");
-    let liked = |name: &str, answer: &Value| Ok(text(&format!("{name} likes {}.", asking::field(answer, "color"))));
+    let [first, second] = ["step1", "step2"].map(Question::new);
+    let liked = |name: &str, answer: &Value| Ok(text(&format!("{name} likes {}.", field(answer, "color"))));
     if !call.version().is_modern() {
-        let name = asking::ask(call, params, "step1", first).await?;
-        let colour = asking::ask(call, params, "step2", second).await?;
-        return liked(asking::field(&name, "name"), &colour);
+        let name = asking::ask(call, params, first).await?;
+        let colour = asking::ask(call, params, second).await?;
+        return liked(field(&name, "name"), &colour);
     }
     let state: Value = opened(fixture, params)?.and_then(|state| serde_json::from_str(&state).ok()).unwrap_or_default();
-    match (state["round"].as_u64(), given(params, "step1", &first), given(params, "step2", &second)) {
+    let ask = |question: Question, state: &Value| {
+        Err(input_required(&[question], Some(fixture.seal.close(&state.to_string()))))
+    };
+    match (state["round"].as_u64(), first.given(params), second.given(params)) {
         (Some(2), _, Some(colour)) => liked(state["name"].as_str().unwrap_or_default(), &colour),
-        (Some(1), Some(name), _) => {
-            let state = json!({ "round": 2, "name": asking::field(&name, "name") });
-            Err(input_required([("step2", &second)], Some(fixture.seal.close(&state.to_string()))))
-        }
-        _ => {
-            let state = json!({ "round": 1 }).to_string();
-            Err(input_required([("step1", &first)], Some(fixture.seal.close(&state))))
-        }
+        (Some(1), Some(name), _) => ask(second, &json!({ "round": 2, "name": field(&name, "name") })),
+        _ => ask(first, &json!({ "round": 1 })),
     }
 }

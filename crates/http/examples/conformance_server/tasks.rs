@@ -1,16 +1,15 @@
 //! The tasks extension: tools whose result is fetched later, and may need something from the client in between.
 
-use super::asking::{self, Question, form};
+use super::asking::{self, Question};
 use super::clock;
-use super::fixture::{Fixture, text_of};
+use super::fixture::{Fixture, text, text_of};
 use super::seal::Seal;
-use super::tools::text;
 use rialto_mcp::call::Call;
 use rialto_mcp::error::{Error, Kind};
 use rialto_mcp::json;
 use rialto_mcp::reply::Answer;
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -61,7 +60,7 @@ struct Task {
 enum State {
     Working,
     /// What is still to be asked, what was answered, and what to make of it.
-    Waiting(BTreeMap<String, Question>, Map<String, Value>, fn(&Map<String, Value>) -> Value),
+    Waiting(Vec<Question>, Map<String, Value>, fn(&Map<String, Value>) -> Value),
     Completed(Value),
     Failed(Value),
     Cancelled,
@@ -111,7 +110,7 @@ impl Task {
             State::Completed(result) => task["result"] = result.clone(),
             State::Failed(error) => task["error"] = error.clone(),
             State::Waiting(open, ..) => {
-                let open = open.iter().map(|(key, question)| (key.clone(), question.as_input_request()));
+                let open = open.iter().map(|question| (question.key.to_owned(), question.request.clone()));
                 task["inputRequests"] = open.collect::<Map<_, _>>().into();
             }
             State::Working | State::Cancelled => {}
@@ -173,8 +172,8 @@ impl Tasks {
 fn take_answers(task: &mut Task, responses: &Value) {
     let State::Waiting(open, answers, finish) = &mut task.state else { return };
     for (key, answer) in responses.as_object().into_iter().flatten() {
-        if open.get(key).is_some_and(|question| question.fits(answer)) {
-            open.remove(key);
+        if let Some(place) = open.iter().position(|question| question.key == key && question.fits(answer)) {
+            open.remove(place);
             answers.insert(key.clone(), answer.clone());
         }
     }
@@ -227,21 +226,10 @@ pub(crate) async fn call(fixture: &Fixture, call: &Call, params: &Value, tool: &
             start(fixture, async move { State::Failed(json!({ "code": -32603, "message": error.message })) })
         }
         "protocol_error_job" => Err(Answer::Error(failure())),
-        "confirm_delete" => {
-            let file = arguments["filename"].as_str().unwrap_or("the file");
-            let question = form(&format!("Delete {file}?"), "confirm", "boolean");
-            wait_or_ask(fixture, call, params, [("confirm", question)], confirmed).await
-        }
-        "multi_input" => {
-            let questions = [
-                ("first", form("What is the first name?", "name", "string")),
-                ("second", form("And the second?", "name", "string")),
-            ];
-            wait_or_ask(fixture, call, params, questions, named).await
-        }
+        "confirm_delete" => wait_or_ask(fixture, call, params, &["delete"], confirmed).await,
+        "multi_input" => wait_or_ask(fixture, call, params, &["first", "second"], named).await,
         "test_tool_with_task" => {
-            let question = form("What is your name?", "name", "string");
-            let answer = asking::ask(call, params, "user_name", question).await?;
+            let answer = asking::ask(call, params, Question::new("user_name")).await?;
             let name = asking::field(&answer, "name").to_owned();
             start(fixture, async move { State::Completed(text(&format!("Hello, {name}!"))) })
         }
@@ -250,7 +238,7 @@ pub(crate) async fn call(fixture: &Fixture, call: &Call, params: &Value, tool: &
 }
 
 fn confirmed(answers: &Map<String, Value>) -> Value {
-    let is_sure = answers.get("confirm").is_some_and(|answer| answer["content"]["confirm"] == true);
+    let is_sure = answers.get("delete").is_some_and(|answer| answer["content"]["confirm"] == true);
     text(if is_sure { "It is deleted." } else { "It stays." })
 }
 
@@ -277,21 +265,22 @@ fn start(fixture: &Fixture, work: impl Future<Output = State> + Send + 'static) 
 }
 
 /// A task that waits for answers or, where the client knows no tasks, the questions themselves.
-async fn wait_or_ask<const N: usize>(
+async fn wait_or_ask(
     fixture: &Fixture,
     call: &Call,
     params: &Value,
-    questions: [(&str, Question); N],
+    keys: &[&'static str],
     finish: fn(&Map<String, Value>) -> Value,
 ) -> Result<Value, Answer> {
+    let questions = keys.iter().map(|key| Question::new(key));
     if !is_declared(call) {
         let mut answers = Map::new();
-        for (key, question) in questions {
-            answers.insert(key.to_owned(), asking::ask(call, params, key, question).await?);
+        for question in questions {
+            answers.insert(question.key.to_owned(), asking::ask(call, params, question).await?);
         }
         return Ok(finish(&answers));
     }
-    let open = questions.into_iter().map(|(key, question)| (key.to_owned(), question)).collect();
-    let id = fixture.tasks.add(Task::new(State::Waiting(open, Map::new(), finish))).map_err(Answer::Error)?;
+    let state = State::Waiting(questions.collect(), Map::new(), finish);
+    let id = fixture.tasks.add(Task::new(state)).map_err(Answer::Error)?;
     Ok(fixture.tasks.handle(&id))
 }
