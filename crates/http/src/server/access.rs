@@ -7,12 +7,6 @@ use hyper::{StatusCode, Uri};
 use rialto_mcp::error::Kind;
 use std::net::{IpAddr, SocketAddr};
 
-/// Checks what does not depend on the message: the name we are called by, the page it comes from, the token.
-pub(super) fn check(options: &Options, address: SocketAddr, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
-    check_place(options, address, uri, headers)?;
-    check_token(options, headers)
-}
-
 /// The name we are called by, and the page it comes from.
 pub(super) fn check_place(
     options: &Options,
@@ -92,7 +86,7 @@ fn is_local_origin(origin: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{check, is_local_origin, is_own};
+    use super::{check_place, check_token, is_local_origin, is_own};
     use crate::server::Options;
     use hyper::header::{HeaderMap, HeaderName, HeaderValue};
     use hyper::{StatusCode, Uri};
@@ -104,7 +98,8 @@ mod tests {
             map.append(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
         }
         let address = SocketAddr::from(([127, 0, 0, 1], 7400));
-        check(options, address, &Uri::from_static("/mcp"), &map).err().map(|refusal| refusal.status)
+        let checked = check_place(options, address, &Uri::from_static("/mcp"), &map);
+        checked.and_then(|()| check_token(options, &map)).err().map(|refusal| refusal.status())
     }
 
     #[test]

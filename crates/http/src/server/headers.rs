@@ -39,22 +39,22 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).map(|value| value.to_str().map_or("", |text| text.trim_matches([' ', '\t'])))
 }
 
-fn mismatch(words: String) -> Error {
+fn mismatch(words: &str) -> Error {
     Error::new(Kind::HeaderMismatch, format!("Header mismatch: {words}"))
 }
 
 /// Compares one header with what the body says.
 fn compare(name: &str, header: Option<&str>, body: &str) -> Result<(), Error> {
     match header {
-        None => Err(mismatch(format!("`{name}` is missing"))),
+        None => Err(mismatch(&format!("`{name}` is missing"))),
         Some(header) if header == body => Ok(()),
-        Some(header) => Err(mismatch(format!("`{name}` is `{header}`, the body says `{body}`"))),
+        Some(header) => Err(mismatch(&format!("`{name}` is `{header}`, the body says `{body}`"))),
     }
 }
 
 /// Reads how a stateless request presents itself, and checks its headers against it.
 pub(super) fn check(headers: &HeaderMap, request: &Request) -> Result<Profile, Refusal> {
-    checked(headers, request).map_err(|error| Refusal::of(StatusCode::BAD_REQUEST, error).to(&request.id))
+    checked(headers, request).map_err(|error| Refusal::of(StatusCode::BAD_REQUEST, error).to(Some(&request.id)))
 }
 
 fn checked(headers: &HeaderMap, request: &Request) -> Result<Profile, Error> {
@@ -66,7 +66,7 @@ fn checked(headers: &HeaderMap, request: &Request) -> Result<Profile, Error> {
     compare("Mcp-Method", text(headers, METHOD), request.method())?;
     if let Some(name) = mirror::name(request.method(), params) {
         let header = text(headers, NAME).map(mirror::decode).transpose();
-        let header = header.map_err(|garbled| mismatch(format!("`Mcp-Name`: {garbled}")))?;
+        let header = header.map_err(|garbled| mismatch(&format!("`Mcp-Name`: {garbled}")))?;
         compare("Mcp-Name", header.as_deref(), &name)?;
     }
     Ok(profile)
@@ -81,8 +81,8 @@ pub(super) fn check_arguments(headers: &HeaderMap, request: &Request, mirrored: 
             Ok(false) => "is not what the body says".to_owned(),
             Err(garbled) => garbled.to_string(),
         };
-        let error = mismatch(format!("`Mcp-Param-{}`: {words}", argument.header));
-        return Err(Refusal::of(StatusCode::BAD_REQUEST, error).to(&request.id));
+        let error = mismatch(&format!("`Mcp-Param-{}`: {words}", argument.header));
+        return Err(Refusal::of(StatusCode::BAD_REQUEST, error).to(Some(&request.id)));
     }
     Ok(())
 }

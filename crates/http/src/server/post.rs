@@ -72,7 +72,7 @@ impl<S: Service> Endpoint<S> {
             let words = "Not acceptable: clients must accept both application/json and text/event-stream";
             return Err(Refusal::invalid(StatusCode::NOT_ACCEPTABLE, words));
         }
-        let incoming = read_message(read_body(body).await?);
+        let incoming = read_message(&read_body(body).await?);
         let body_version = match &incoming {
             Incoming::Single(Ok(Message::Request(request))) => headers::body_version(request.params()),
             _ => None,
@@ -87,7 +87,7 @@ impl<S: Service> Endpoint<S> {
                 Incoming::Single(Ok(Message::Request(request))) if request.method() == "initialize" => {
                     self.initialize(request).await
                 }
-                Incoming::Single(Err(malformed)) => Err(refusal(malformed)),
+                Incoming::Single(Err(malformed)) => Err(refusal(&malformed)),
                 other => {
                     let id = if let Incoming::Single(Ok(Message::Request(request))) = &other {
                         Some(&request.id)
@@ -95,8 +95,7 @@ impl<S: Service> Endpoint<S> {
                         None
                     };
                     let words = "`Mcp-Session-Id` is missing: begin with `initialize`, or send a stateless request";
-                    let refusal = Refusal::invalid(StatusCode::BAD_REQUEST, words);
-                    let refusal = if let Some(id) = id { refusal.to(id) } else { refusal };
+                    let refusal = Refusal::invalid(StatusCode::BAD_REQUEST, words).to(id);
                     Ok(refusal.response(version.unwrap_or(Version::V2025_03_26)))
                 }
             },
@@ -191,7 +190,7 @@ impl<S: Service> Endpoint<S> {
                 let words = "Stateless clients answer with their next request, not with responses";
                 return Err(Refusal::invalid(StatusCode::BAD_REQUEST, words));
             }
-            Incoming::Single(Err(malformed)) => return Err(refusal(malformed)),
+            Incoming::Single(Err(malformed)) => return Err(refusal(&malformed)),
             batch @ Incoming::Batch(_) => running.session.accept(batch, &outlet).await,
         }
         drop(outlet);
@@ -267,24 +266,20 @@ fn status_of(answer: &[u8]) -> StatusCode {
 }
 
 /// The refusal of something that is no message.
-fn refusal(malformed: Malformed) -> Refusal {
+fn refusal(malformed: &Malformed) -> Refusal {
     let (kind, title) = match malformed.problem {
         Problem::Syntax => (Kind::ParseError, "Parse error"),
         Problem::Envelope | Problem::Response => (Kind::InvalidRequest, "Invalid request"),
     };
     let error = Error::new(kind, format!("{title}: {}", malformed.reason));
-    let refusal = Refusal::of(StatusCode::BAD_REQUEST, error);
-    match &malformed.id {
-        Some(id) => refusal.to(id),
-        None => refusal,
-    }
+    Refusal::of(StatusCode::BAD_REQUEST, error).to(malformed.id.as_ref())
 }
 
 /// Reads a message. Line breaks between its parts would end it on the way to a server that reads lines.
-fn read_message(text: Bytes) -> Incoming {
+fn read_message(text: &Bytes) -> Incoming {
     let incoming = read(text.clone());
     let is_sound = !matches!(incoming, Incoming::Single(Err(_)));
-    if !is_sound || memchr::memchr2(b'\n', b'\r', &text).is_none() {
+    if !is_sound || memchr::memchr2(b'\n', b'\r', text).is_none() {
         return incoming;
     }
     let line: Vec<u8> = text.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect();

@@ -90,25 +90,23 @@ pub(super) fn events(reader: Reader) -> Response<Body> {
 
 /// A request that is not taken: a status for HTTP, an error for MCP.
 #[derive(Debug)]
-pub(super) struct Refusal {
-    pub(super) status: StatusCode,
-    pub(super) error: Error,
-    pub(super) id: Option<Id>,
+pub(super) struct Refusal(Box<Details>);
+
+#[derive(Debug)]
+struct Details {
+    status: StatusCode,
+    error: Error,
+    id: Option<Id>,
     header: Option<(HeaderName, HeaderValue)>,
 }
 
 impl Refusal {
-    pub(super) fn new(status: StatusCode, kind: Kind, words: impl Into<String>) -> Self {
-        Self { status, error: Error::new(kind, words), id: None, header: None }
-    }
-
     pub(super) fn of(status: StatusCode, error: Error) -> Self {
-        Self { status, error, id: None, header: None }
+        Self(Box::new(Details { status, error, id: None, header: None }))
     }
 
-    pub(super) fn to(mut self, id: &Id) -> Self {
-        self.id = Some(id.clone());
-        self
+    pub(super) fn new(status: StatusCode, kind: Kind, words: impl Into<String>) -> Self {
+        Self::of(status, Error::new(kind, words))
     }
 
     pub(super) fn invalid(status: StatusCode, words: impl Into<String>) -> Self {
@@ -117,21 +115,32 @@ impl Refusal {
 
     pub(super) fn unauthorized(words: &str) -> Self {
         let mut refusal = Self::new(StatusCode::UNAUTHORIZED, Kind::AccessDenied, words);
-        refusal.header = Some((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"rialto\"")));
+        refusal.0.header = Some((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"rialto\"")));
         refusal
     }
 
     pub(super) fn method(allowed: &'static str) -> Self {
         let words = format!("Method not allowed here; these are: {allowed}");
         let mut refusal = Self::invalid(StatusCode::METHOD_NOT_ALLOWED, words);
-        refusal.header = Some((ALLOW, HeaderValue::from_static(allowed)));
+        refusal.0.header = Some((ALLOW, HeaderValue::from_static(allowed)));
         refusal
     }
 
+    /// Says which request is refused.
+    pub(super) fn to(mut self, id: Option<&Id>) -> Self {
+        self.0.id = id.cloned();
+        self
+    }
+
+    #[cfg(test)]
+    pub(super) fn status(&self) -> StatusCode {
+        self.0.status
+    }
+
     pub(super) fn response(self, version: Version) -> Response<Body> {
-        let text = reply::error_response(self.id.as_ref(), &self.error, version);
-        let mut response = json(self.status, text);
-        response.headers_mut().extend(self.header);
+        let Details { status, error, id, header } = *self.0;
+        let mut response = json(status, reply::error_response(id.as_ref(), &error, version));
+        response.headers_mut().extend(header);
         response
     }
 }
