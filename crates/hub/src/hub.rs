@@ -45,6 +45,7 @@ const RETIRE_PAUSE: Duration = Duration::from_millis(50);
 /// Many servers as one.
 #[derive(Debug)]
 pub struct Hub {
+    own: Weak<Self>,
     /// What is offered now. Requests work with the one they began with.
     view: Mutex<Arc<View>>,
     /// Whether clients come and go, and share the servers.
@@ -136,7 +137,8 @@ impl Hub {
     fn begin(plan: Plan, guard: Guard, events: Events, is_shared: bool) -> Arc<Self> {
         let empty = Plan { servers: Vec::new(), prefix: plan.prefix, startup_grace: plan.startup_grace };
         let view = View { plan: empty, has_policy: false, sources: Vec::new(), catalogue: Catalogue::default() };
-        let hub = Arc::new(Self {
+        let hub = Arc::new_cyclic(|own| Self {
+            own: own.clone(),
             view: Mutex::new(Arc::new(view)),
             is_shared,
             guard: Arc::new(guard),
@@ -365,6 +367,16 @@ impl Hub {
         let _ = link.ask(method, params.as_bytes(), link.source.patience()).await;
     }
 
+    /// Ends the subscription to a resource, if nobody else wants to hear of it.
+    async fn forget(&self, uri: &str) {
+        let view = self.view();
+        let is_wanted = self.peers().values().any(|entry| entry.uris.contains_key(uri));
+        let link = view.owner_of(uri).and_then(|place| view.sources[place].ready());
+        if let Some(link) = link.filter(|_| !is_wanted) {
+            self.subscribe(&link, uri, false).await;
+        }
+    }
+
     /// A resource changed: tells those who asked to hear of it.
     pub(crate) async fn updated(&self, link: &Link, change: &Change, note: &Notification) {
         let Change::Updated { uri } = change else { return };
@@ -481,7 +493,18 @@ impl Service for Hub {
     }
 
     fn closed(&self, peer: &Arc<Peer>) {
-        self.peers().remove(&peer.serial);
+        let Some(entry) = self.peers().remove(&peer.serial) else { return };
+        // Servers that are this client's own end with it.
+        let runtime = tokio::runtime::Handle::try_current();
+        if let (true, false, Ok(runtime), Some(hub)) =
+            (self.is_shared, entry.uris.is_empty(), runtime, self.own.upgrade())
+        {
+            runtime.spawn(async move {
+                for uri in entry.uris.into_keys() {
+                    hub.forget(&uri).await;
+                }
+            });
+        }
     }
 }
 

@@ -81,8 +81,9 @@ impl<S: Service> Endpoint<S> {
 
     pub(super) async fn handle(self: &Arc<Self>, request: Request<Incoming>) -> Response<Body> {
         let (parts, body) = request.into_parts();
-        // Before anything has been read there is only the header to tell the version by.
-        let version = headers::version(&parts.headers).and_then(Result::ok).unwrap_or(Version::LATEST_LEGACY);
+        // Before anything has been read there is only the header to tell the version by; without it, it is the last version
+        // that did not know this header.
+        let version = headers::version(&parts.headers).and_then(Result::ok).unwrap_or(Version::V2025_03_26);
         let response = self.route(parts, body).await.unwrap_or_else(|refusal| refusal.response(version));
         self.counts.answered(response.status().as_u16());
         response
@@ -142,6 +143,7 @@ impl<S: Service> Endpoint<S> {
             let words = "Not acceptable: the answer is text/event-stream";
             return Err(Refusal::invalid(StatusCode::NOT_ACCEPTABLE, words));
         }
+        headers::check_version(headers)?;
         // Stateless clients have no such stream.
         if headers::version(headers).is_some_and(|version| version.is_ok_and(Version::is_modern)) {
             return Err(Refusal::method("POST"));
@@ -151,9 +153,11 @@ impl<S: Service> Endpoint<S> {
         let place = match headers.get("last-event-id") {
             None => None,
             Some(id) => {
-                let unknown = || Refusal::invalid(StatusCode::NOT_FOUND, "`Last-Event-ID` is not known (any more)");
+                // Not 404, which says that the whole session is gone.
+                let unknown = || Refusal::invalid(StatusCode::BAD_REQUEST, "`Last-Event-ID` is not known (any more)");
                 let (number, seen) = id.to_str().ok().and_then(position).ok_or_else(unknown)?;
-                Some((held.stream_of(number).ok_or_else(unknown)?, seen))
+                let stream = held.stream_of(number).filter(|stream| stream.reaches(seen)).ok_or_else(unknown)?;
+                Some((stream, seen))
             }
         };
         let primes = place.is_none() && version >= Version::V2025_11_25;
@@ -165,6 +169,7 @@ impl<S: Service> Endpoint<S> {
     }
 
     fn delete(&self, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
+        headers::check_version(headers)?;
         let Some(held) = self.session_of(headers)? else {
             return Err(Refusal::invalid(StatusCode::BAD_REQUEST, "`Mcp-Session-Id` is missing"));
         };

@@ -25,9 +25,17 @@ pub(super) fn version(headers: &HeaderMap) -> Option<Result<Version, &str>> {
 pub(super) fn is_stateless(headers: &HeaderMap, body_version: Option<&str>) -> bool {
     match version(headers) {
         Some(Ok(version)) => version.is_modern(),
-        Some(Err(_)) => true,
-        None => headers.contains_key(METHOD) || body_version.is_some(),
+        Some(Err(_)) | None => headers.contains_key(METHOD) || body_version.is_some(),
     }
+}
+
+/// Refuses a version that there is not.
+pub(super) fn check_version(headers: &HeaderMap) -> Result<(), Refusal> {
+    let Some(Err(requested)) = version(headers) else { return Ok(()) };
+    let known: Vec<_> = Version::ALL.iter().map(|version| version.as_str()).collect();
+    let error = Error::new(Kind::UnsupportedVersion, format!("Unsupported protocol version: {requested}"));
+    let error = error.with("supported", known).with("requested", requested);
+    Err(Refusal::of(StatusCode::BAD_REQUEST, error))
 }
 
 /// The version in `_meta`.
