@@ -21,6 +21,9 @@ use tokio::sync::{Semaphore, watch};
 /// How often what nobody uses is looked for.
 const SWEEP: Duration = Duration::from_secs(10);
 
+/// How often it is looked whether everything is answered, once we are to stop.
+const WIND_UP_PAUSE: Duration = Duration::from_millis(20);
+
 /// Stateless requests at once; far more than there are connections.
 const MAX_RUNNING: u32 = 1 << 20;
 
@@ -67,13 +70,20 @@ impl<S: Service> Endpoint<S> {
 
     /// Begins nothing new, and waits until everything that runs is answered.
     pub(super) async fn wind_up(&self) {
-        let sessions = self.sessions.each();
-        for held in &sessions {
-            held.session.stop();
-        }
-        for held in sessions {
-            held.session.drained().await;
-            self.sessions.remove(&held.id);
+        self.sessions.each().iter().for_each(|held| held.session.stop());
+        loop {
+            for held in self.sessions.each() {
+                // Nobody can come back for what is kept, and answers must not wait for that.
+                held.forget_unread();
+                if held.session.is_idle() {
+                    self.sessions.remove(&held.id);
+                }
+            }
+            // None is held here meanwhile: a session that its client leaves must be able to end.
+            if self.sessions.len() == 0 {
+                break;
+            }
+            tokio::time::sleep(WIND_UP_PAUSE).await;
         }
         // Nobody closes it.
         let _ = self.running.acquire_many(MAX_RUNNING).await;

@@ -32,10 +32,10 @@ fn main() {
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).unwrap();
     let together = [
         // The slowest first: they wait for times that the gateway sets.
+        stops::CASES,
         limits::CASES,
         health::CASES,
         reloads::CASES,
-        stops::CASES,
         streams::CASES,
         sessions::CASES,
         oldest::CASES,

@@ -1,6 +1,6 @@
 //! What passes through over HTTP stays as it is: unknown members, spellings of numbers, the order of keys.
 
-use crate::door::{Door, SESSION_VERSIONS, call, stateless};
+use crate::door::{Door, SESSION_VERSIONS, call, request, stateless};
 use crate::stage::Stage;
 use crate::stage::runner::{Case, case};
 
@@ -9,6 +9,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(requests_and_results_pass_unchanged_without_sessions),
     case!(bodies_with_line_breaks_pass),
     case!(bodies_that_come_in_pieces_pass),
+    case!(requests_that_come_together_are_answered_in_turn),
     case!(errors_of_a_server_pass_unchanged),
     case!(two_servers_keep_their_names_apart),
 ];
@@ -130,6 +131,19 @@ fn bodies_that_come_in_pieces_pass() {
     let request = life.take("tools/call");
     life.reply(&request, r#""result":{"content":[]}"#);
     assert_eq!(wire.messages().answer("3").raw(&["result", "content"]), "[]");
+}
+
+fn requests_that_come_together_are_answered_in_turn() {
+    let stage = Stage::new();
+    let server = stage.server("alpha");
+    let door = Door::single(&stage, &server);
+    let session = door.session("2025-06-18");
+    let mut wire = door.connect();
+    let asks = (1..=5).flat_map(|id| door.signed(&session.post(request(&id.to_string(), "ping", "{}"))).bytes());
+    wire.send(&asks.collect::<Vec<_>>());
+    for id in 1..=5 {
+        assert_eq!(wire.next_answer().unwrap().message().id(), id.to_string());
+    }
 }
 
 fn errors_of_a_server_pass_unchanged() {

@@ -13,6 +13,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(shutdown_ends_one_session_after_what_runs),
     case!(a_server_asks_the_client_whose_call_runs),
     case!(a_client_that_cannot_be_asked_is_not_asked),
+    case!(updates_of_a_resource_reach_those_who_asked_for_them),
     case!(an_unknown_version_gets_the_latest_with_sessions),
 ];
 
@@ -200,6 +201,45 @@ fn a_client_that_cannot_be_asked_is_not_asked() {
         life.reply(&request, r#""result":{"content":[]}"#);
         assert_eq!(wire.messages().rest().len(), 1);
     }
+}
+
+fn updates_of_a_resource_reach_those_who_asked_for_them() {
+    let stage = Stage::new();
+    let server = stage.server("alpha");
+    server.answers(
+        "initialize",
+        r#""result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"resources":{"subscribe":true}},"serverInfo":{"name":"puppet","version":"1"}}"#,
+    );
+    server.answers("resources/list", r#""result":{"resources":[]}"#);
+    server.answers("resources/templates/list", r#""result":{"resourceTemplates":[]}"#);
+    let door = Door::single(&stage, &server);
+    let (one, two, other) = (door.session("2025-06-18"), door.session("2025-11-25"), door.session("2025-11-25"));
+    let mut life = server.life();
+    for session in [&one, &two] {
+        let wire = session.send(request("1", "resources/subscribe", r#"{"uri":"note://a"}"#));
+        let asked = life.take("resources/subscribe");
+        life.reply(&asked, r#""result":{}"#);
+        assert_eq!(wire.messages().answer("1").raw(&["result"]), "{}");
+    }
+    let mut streams = [one.stream(), two.stream()];
+    let mut elsewhere = other.stream();
+    let updated = r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"note://a","n":1.0}}"#;
+    life.send(updated);
+    for stream in &mut streams {
+        assert_eq!(stream.next().unwrap().0, updated);
+    }
+    // While one of the two is left, the server is not told to stop; when the last one goes, it is.
+    assert_eq!(one.ask("2", "resources/unsubscribe", r#"{"uri":"note://a"}"#).raw(&["result"]), "{}");
+    life.send(updated);
+    assert_eq!(streams[1].next().unwrap().0, updated);
+    assert_eq!(life.unclaimed().iter().filter(|line| line.is_method("resources/unsubscribe")).count(), 0);
+    for session in [&one, &two, &other] {
+        assert_eq!(door.ask(&session.of(Ask::bare("DELETE", "/mcp"))).status(), 204);
+    }
+    assert_eq!(life.take("resources/unsubscribe").raw(&["params"]), r#"{"uri":"note://a"}"#);
+    // The first heard nothing after it had unsubscribed, the third nothing at all.
+    assert_eq!(streams[0].rest(), []);
+    assert_eq!(elsewhere.rest(), []);
 }
 
 fn an_unknown_version_gets_the_latest_with_sessions() {

@@ -6,11 +6,15 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::door::{Door, META, SESSION_VERSIONS, call, request, stateless, stateless_call};
+use crate::stage::line::Line;
 use crate::stage::runner::{Case, case};
+use crate::stage::server::Life;
 use crate::stage::{Stage, expect_gone, kill};
 use crate::wire::{Ask, PATIENCE};
 
 pub(crate) const CASES: &[Case] = &[
+    case!(clients_that_do_not_read_are_not_waited_for_without_end),
+    case!(a_client_that_has_left_is_not_waited_for),
     case!(what_runs_is_answered_and_nothing_new_begins),
     case!(whoever_asks_twice_does_not_wait),
     case!(a_subscription_in_a_batch_does_not_keep_the_gateway_alive),
@@ -75,6 +79,66 @@ fn what_runs_is_answered_and_nothing_new_begins() {
     assert_eq!(door.gateway.end(PATIENCE).code(), Some(0));
     expect_gone(&[("server", life.pid)], PATIENCE);
     assert_eq!(life.unclaimed().iter().filter(|line| line.is_method("tools/call")).count(), 0);
+}
+
+/// Has the server say more about a call than is kept for a client that does not read, and then answer.
+fn overwhelm(life: &Life, request: &Line) {
+    let token = request.raw(&["params", "_meta", "progressToken"]);
+    let padding = "y".repeat(4000);
+    life.order(&format!(
+        r#"*4000 {{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":1,"message":"{padding}"}}}}"#
+    ));
+    life.reply(request, r#""result":{"content":[]}"#);
+}
+
+fn a_client_that_has_left_is_not_waited_for() {
+    let stage = Stage::new();
+    let server = stage.server("alpha");
+    let mut door = Door::single(&stage, &server);
+    let pid = door.gateway.pid();
+    {
+        let session = door.session("2025-11-25");
+        let mut life = server.life();
+        let wire = session.send(call("1", "x", "1"));
+        let request = life.take("tools/call");
+        let token = request.raw(&["params", "_meta", "progressToken"]);
+        life.send(&format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":1}}}}"#
+        ));
+        let mut stream = wire.messages();
+        stream.take("notifications/progress");
+        drop(stream);
+        overwhelm(&life, &request);
+        // Over the same pipe, so that the gateway has taken all of it once this is answered.
+        let wire = session.send(call("2", "x", "1"));
+        let request = life.take("tools/call");
+        life.reply(&request, r#""result":{"content":[]}"#);
+        wire.messages().answer("2");
+    }
+    kill(pid, Signal::TERM);
+    assert_eq!(door.gateway.end(PATIENCE).code(), Some(0));
+}
+
+fn clients_that_do_not_read_are_not_waited_for_without_end() {
+    let stage = Stage::new();
+    let server = stage.server("alpha");
+    let mut door = Door::single(&stage, &server);
+    let pid = door.gateway.pid();
+    let idle = {
+        let session = door.session("2025-06-18");
+        let oldest = door.oldest("/sse");
+        let mut life = server.life();
+        assert_eq!(oldest.post(call("1", "x", "1")), 202);
+        let mut calls = vec![life.take("tools/call")];
+        let wires = [session.send(call("1", "x", "1")), door.send(&stateless_call("1", "x", "1"))];
+        calls.extend(wires.iter().map(|_| life.take("tools/call")));
+        calls.iter().for_each(|request| overwhelm(&life, request));
+        (oldest.stream, wires)
+    };
+    kill(pid, Signal::TERM);
+    // It gives them up once they have read nothing for a while, which is half a minute.
+    assert_eq!(door.gateway.end(3 * PATIENCE).code(), Some(0));
+    drop(idle);
 }
 
 fn whoever_asks_twice_does_not_wait() {
