@@ -44,6 +44,7 @@ impl Batch {
         }
         let answers: Vec<_> = state.answers.iter().filter(|answer| !answer.is_empty()).map(Vec::as_slice).collect();
         if answers.is_empty() {
+            self.outlet.unanswered();
             return None;
         }
         let mut array = vec![b'['];
@@ -56,16 +57,11 @@ impl Batch {
 impl Reply {
     /// Writes the answer, waiting for a slow client if need be.
     pub(crate) async fn send(&self, write: impl FnOnce(&mut Vec<u8>)) {
-        // A client that is gone needs no answer, and its session notices by itself.
         match self {
-            Reply::Line(outlet) => {
-                let _ = outlet.send(write).await;
-            }
+            Reply::Line(outlet) => outlet.answer(write).await,
             Reply::Batch(batch, place) => {
-                let mut answer = Vec::new();
-                write(&mut answer);
-                if let Some(array) = batch.close(*place, answer) {
-                    let _ = batch.outlet.send(|out| out.extend_from_slice(&array)).await;
+                if let Some(array) = batch.close(*place, written(write)) {
+                    batch.outlet.answer(|out| out.extend_from_slice(&array)).await;
                 }
             }
         }
@@ -74,12 +70,10 @@ impl Reply {
     /// Writes the answer where waiting is impossible.
     pub(crate) fn send_now(&self, write: impl FnOnce(&mut Vec<u8>)) {
         match self {
-            Reply::Line(outlet) => outlet.send_now(write),
+            Reply::Line(outlet) => outlet.answer_now(write),
             Reply::Batch(batch, place) => {
-                let mut answer = Vec::new();
-                write(&mut answer);
-                if let Some(array) = batch.close(*place, answer) {
-                    batch.outlet.send_now(|out| out.extend_from_slice(&array));
+                if let Some(array) = batch.close(*place, written(write)) {
+                    batch.outlet.answer_now(|out| out.extend_from_slice(&array));
                 }
             }
         }
@@ -87,10 +81,19 @@ impl Reply {
 
     /// There will be no answer.
     pub(crate) fn omit(&self) {
-        if let Reply::Batch(batch, place) = self
-            && let Some(array) = batch.close(*place, Vec::new())
-        {
-            batch.outlet.send_now(|out| out.extend_from_slice(&array));
+        match self {
+            Reply::Line(outlet) => outlet.unanswered(),
+            Reply::Batch(batch, place) => {
+                if let Some(array) = batch.close(*place, Vec::new()) {
+                    batch.outlet.answer_now(|out| out.extend_from_slice(&array));
+                }
+            }
         }
     }
+}
+
+fn written(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut answer = Vec::new();
+    write(&mut answer);
+    answer
 }

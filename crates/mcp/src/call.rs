@@ -71,6 +71,14 @@ impl Call {
         &self.outlet
     }
 
+    /// Lets go of the client's connection, which it makes anew to get the rest: for long work. Only clients of 2025-11-25
+    /// over HTTP know how to come back.
+    pub fn let_go(&self) {
+        if self.version() == Version::V2025_11_25 {
+            self.outlet.let_go();
+        }
+    }
+
     /// Asks the client something on the server's own account.
     pub async fn ask(&self, method: &str, params: &[u8]) -> Result<Response, Fault> {
         let write = |out: &mut Vec<u8>, id: &Decimal| message::write_request(out, id.as_json(), method, params);

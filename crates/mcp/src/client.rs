@@ -294,7 +294,7 @@ impl Client {
                 "notifications/progress" => {
                     if let Some((outlet, text)) = self.pending.progress(&note) {
                         // A client that is gone misses its progress; its request is being cancelled anyway.
-                        let _ = outlet.send(|out| out.extend_from_slice(&text)).await;
+                        outlet.tell(|out| out.extend_from_slice(&text)).await;
                     }
                 }
                 "notifications/cancelled" => self.cancelled(&note),

@@ -36,6 +36,8 @@ pub enum Kind {
     /// The client did not declare what the request needs.
     ClientCapabilityMissing,
     UnsupportedVersion,
+    /// A header of an HTTP request is missing, or says something else than its body.
+    HeaderMismatch,
     /// A server behind us is not there (for everything but tool calls).
     Unavailable,
     /// No answer within the time allowed (for everything but tool calls).
@@ -57,7 +59,7 @@ pub enum Form {
 
 impl Kind {
     /// Every kind, for tables and tests.
-    pub const ALL: [Kind; 19] = [
+    pub const ALL: [Kind; 20] = [
         Kind::ParseError,
         Kind::InvalidRequest,
         Kind::MethodNotFound,
@@ -73,6 +75,7 @@ impl Kind {
         Kind::CapabilityUnsupported,
         Kind::ClientCapabilityMissing,
         Kind::UnsupportedVersion,
+        Kind::HeaderMismatch,
         Kind::Unavailable,
         Kind::Timeout,
         Kind::Busy,
@@ -97,6 +100,7 @@ impl Kind {
             Kind::CapabilityUnsupported => "capability_unsupported",
             Kind::ClientCapabilityMissing => "client_capability_missing",
             Kind::UnsupportedVersion => "unsupported_version",
+            Kind::HeaderMismatch => "header_mismatch",
             Kind::Unavailable => "upstream_unavailable",
             Kind::Timeout => "timeout",
             Kind::Busy => "busy",
@@ -127,6 +131,7 @@ impl Kind {
             Kind::CapabilityUnsupported => by_age(Form::Error(-32007), -32601, -32601),
             Kind::ClientCapabilityMissing => by_age(Form::Error(-32007), -32601, -32021),
             Kind::UnsupportedVersion => by_age(Form::Error(-32602), -32602, -32022),
+            Kind::HeaderMismatch => by_age(Form::Error(-32600), -32600, -32020),
         }
     }
 }
@@ -238,6 +243,7 @@ mod tests {
         (Kind::CapabilityUnsupported, -32007, -32601, -32601),
         (Kind::ClientCapabilityMissing, -32007, -32601, -32021),
         (Kind::UnsupportedVersion, -32602, -32602, -32022),
+        (Kind::HeaderMismatch, -32600, -32600, -32020),
         (Kind::Unavailable, -32603, -32603, -32603),
         (Kind::Timeout, -32603, -32603, -32603),
         (Kind::Busy, -32603, -32603, -32603),

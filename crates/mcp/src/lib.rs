@@ -13,6 +13,7 @@ pub mod json;
 pub mod line;
 pub mod local;
 pub mod message;
+pub mod mirror;
 pub mod outlet;
 pub mod peer;
 pub mod pending;

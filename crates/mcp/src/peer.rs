@@ -254,17 +254,17 @@ impl Peer {
                 Some(note) => out.extend_from_slice(note.as_json()),
                 None => message::write_notification(out, change.method(), &params),
             };
-            let _ = self.outlet.send(write).await;
+            self.outlet.tell(write).await;
         }
         for (outlet, stamped) in streams {
-            let _ = outlet.send(|out| message::write_notification(out, change.method(), &stamped)).await;
+            outlet.tell(|out| message::write_notification(out, change.method(), &stamped)).await;
         }
     }
 
     /// Passes on an upstream's notification, over the stream of the call that it belongs to, if any.
     pub async fn forward(&self, note: &Notification, outlet: Option<&Outlet>) {
         let outlet = outlet.unwrap_or(&self.outlet);
-        let _ = outlet.send(|out| out.extend_from_slice(note.as_json())).await;
+        outlet.tell(|out| out.extend_from_slice(note.as_json())).await;
     }
 
     /// Passes an upstream's request on to the client, over the stream of the call that it belongs to, if any. Its progress

@@ -38,6 +38,13 @@ impl From<Result<Vec<u8>, Error>> for Answer {
     }
 }
 
+/// A whole error response, for transports that refuse a message before a session sees it.
+pub fn error_response(id: Option<&Id>, error: &Error, version: Version) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_error(&mut out, id, error, "", version);
+    out
+}
+
 /// Results of these carry hints for caches in the stateless era.
 const CACHEABLE: [&str; 6] =
     ["tools/list", "resources/list", "resources/templates/list", "resources/read", "prompts/list", "server/discover"];

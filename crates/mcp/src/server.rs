@@ -11,6 +11,7 @@ use crate::id::{History, Id, IdKey};
 use crate::json;
 use crate::line::Line;
 use crate::message::{self, Incoming, Malformed, Message, Notification, Problem, Request, SalvageKind};
+use crate::mirror::Mirrored;
 use crate::outlet::Outlet;
 use crate::peer::{Peer, Profile};
 use crate::pending::Fault;
@@ -75,6 +76,16 @@ pub trait Service: Send + Sync + 'static {
         async {}
     }
 
+    /// The arguments of a tool that clients repeat in headers over HTTP.
+    fn mirrored(
+        &self,
+        _peer: &Arc<Peer>,
+        _profile: &Arc<Profile>,
+        _tool: &str,
+    ) -> impl Future<Output = Vec<Mirrored>> + Send {
+        async { Vec::new() }
+    }
+
     /// A stateless client wants to hear of these resources ([`Filter::uris`](crate::peer::Filter)); `false` ends it.
     fn watch(&self, _peer: &Arc<Peer>, _uris: &[String], _on: bool) -> impl Future<Output = ()> + Send {
         async {}
@@ -132,29 +143,27 @@ impl<S: Service> Session<S> {
     /// Takes one line; what belongs to it is written to `outlet`.
     pub async fn receive(self: &Arc<Self>, line: Line, outlet: &Outlet) {
         match line {
-            Line::Text(text) => {
-                let is_spoilt = json::has_lone_surrogate(&text);
-                match message::parse(text) {
-                    // An answer to us is taken as it is; whoever asked can tell what to make of it.
-                    Incoming::Single(member @ Ok(Message::Response(_))) => {
-                        self.take(member, Reply::Line(outlet.clone()), outlet).await;
-                    }
-                    // No character can stand for half a pair, so this is text that cannot be in UTF-8.
-                    _ if is_spoilt => {
-                        let reason = "a string has half a surrogate pair".to_owned();
-                        let malformed = Malformed { problem: Problem::Syntax, reason, id: None };
-                        self.refuse(malformed, &Reply::Line(outlet.clone())).await;
-                    }
-                    Incoming::Single(member) => self.take(member, Reply::Line(outlet.clone()), outlet).await,
-                    Incoming::Batch(members) => self.take_batch(members, outlet).await,
-                }
-            }
+            Line::Text(text) => self.accept(read(text), outlet).await,
             Line::TooLong { beginning } => self.take_too_long(&beginning, outlet).await,
             Line::EndOfTooLong { ending } => self.take_end(&ending),
         }
         if self.state().storm > STORM_BURST {
             tokio::time::sleep(STORM_DELAY).await;
         }
+    }
+
+    /// Takes what one line or one HTTP body held ([`read`]); what belongs to it is written to `outlet`.
+    pub async fn accept(self: &Arc<Self>, incoming: Incoming, outlet: &Outlet) {
+        match incoming {
+            Incoming::Single(member) => self.take(member, Reply::Line(outlet.clone()), outlet).await,
+            Incoming::Batch(members) => self.take_batch(members, outlet).await,
+        }
+    }
+
+    /// Takes a stateless request whose `_meta` has been read already.
+    pub async fn accept_stateless(self: &Arc<Self>, request: Request, profile: Arc<Profile>, outlet: &Outlet) {
+        self.peer.set_latest(profile.clone());
+        self.begin(request, profile, Reply::Line(outlet.clone()), outlet).await;
     }
 
     async fn take_too_long(&self, beginning: &Bytes, outlet: &Outlet) {
@@ -247,6 +256,10 @@ impl<S: Service> Session<S> {
                 return reply.send(|out| reply::write_error(out, Some(&request.id), &error, "", version)).await;
             }
         };
+        self.begin(request, profile, reply, outlet).await;
+    }
+
+    async fn begin(self: &Arc<Self>, request: Request, profile: Arc<Profile>, reply: Reply, outlet: &Outlet) {
         let key = request.id.key();
         let cancel = Arc::new(Cancel::default());
         let may_cancel = request.method() != "initialize";
@@ -443,10 +456,33 @@ impl<S: Service> Session<S> {
     /// Drops everything that still runs; nobody waits for it any more.
     pub fn abandon(&self) {
         self.hang_up();
-        for (_, entry) in self.state().in_flight.drain() {
+        let running: Vec<_> = self.state().in_flight.drain().collect();
+        for (_, entry) in running {
             entry.cancel.done.store(true, Ordering::Release);
             entry.abort.inspect(AbortHandle::abort);
+            entry.reply.omit();
         }
+        self.idle.notify_waiters();
+    }
+
+    /// Whether nothing is being answered.
+    pub fn is_idle(&self) -> bool {
+        self.state().in_flight.is_empty()
+    }
+}
+
+/// Reads one line or one HTTP body.
+pub fn read(text: Bytes) -> Incoming {
+    let is_spoilt = json::has_lone_surrogate(&text);
+    match message::parse(text) {
+        // No character can stand for half a pair, so this is text that cannot be in UTF-8. An answer to us is taken as it
+        // is; whoever asked can tell what to make of it.
+        Incoming::Single(Ok(Message::Response(response))) => Incoming::Single(Ok(Message::Response(response))),
+        _ if is_spoilt => {
+            let reason = "a string has half a surrogate pair".to_owned();
+            Incoming::Single(Err(Malformed { problem: Problem::Syntax, reason, id: None }))
+        }
+        incoming => incoming,
     }
 }
 
