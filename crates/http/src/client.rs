@@ -30,3 +30,20 @@ pub struct Remote {
     /// Who proves to the server who we are, where its headers do not.
     pub authorizer: Option<Arc<Authorizer>>,
 }
+
+impl Remote {
+    /// A server that wants no login, or gets one by its headers.
+    pub fn new(endpoint: Endpoint, agent: Agent) -> Self {
+        Self { endpoint, agent, authorizer: None }
+    }
+}
+
+impl PartialEq for Remote {
+    /// Whether both lead to the same server as the same user.
+    fn eq(&self, other: &Self) -> bool {
+        let settings = |remote: &Self| remote.authorizer.as_ref().map(|authorizer| authorizer.settings().clone());
+        self.endpoint == other.endpoint && settings(self) == settings(other)
+    }
+}
+
+impl Eq for Remote {}

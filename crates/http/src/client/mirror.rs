@@ -1,38 +1,23 @@
-//! What a stateless request repeats in its headers, so that whoever stands in between can route it unread: the method, the
-//! name, and the arguments that a tool's schema marks with `x-mcp-header`.
+//! What a stateless request repeats in its headers, so that whoever stands in between can route it unread.
 //!
-//! A tool whose marks break the rules must not be called over HTTP: it is taken out of the list.
+//! A tool whose definition breaks the rules for that must not be called over HTTP: it is taken out of the list.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
 use rialto_mcp::json;
 use rialto_mcp::message::Request;
-use serde_json::Value;
+use rialto_mcp::mirror::{self, Mirrored};
 use std::collections::HashMap;
-
-const MARK: &str = "x-mcp-header";
+use std::ops::Range;
 
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
-/// How deep the arguments of a tool may be nested where marks are looked for.
-const MAX_DEPTH: usize = 64;
-
-/// An argument that is repeated in a header.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Mark {
-    header: HeaderName,
-    /// The keys that lead to it, from the arguments on.
-    path: Vec<String>,
-}
-
-/// The marks of a server's tools.
+/// The arguments of a server's tools that are repeated.
 #[derive(Debug, Default)]
 pub(super) struct Mirror {
-    tools: HashMap<String, Vec<Mark>>,
+    tools: HashMap<String, Vec<Mirrored>>,
 }
 
 /// A tool that was taken out of a list.
@@ -43,25 +28,21 @@ pub(super) struct Excluded {
 }
 
 impl Mirror {
-    /// Learns the marks in an answer to `tools/list`; gives it back without the tools whose marks are wrong.
+    /// Learns from an answer to `tools/list`; gives it back without the tools that must not be called.
     pub(super) fn learn(&mut self, answer: Bytes) -> (Bytes, Vec<Excluded>) {
         let mut excluded = Vec::new();
-        // Nearly no tool has marks: one search is all that a list without them costs.
-        if memchr::memmem::find(&answer, MARK.as_bytes()).is_none() {
-            return (answer, excluded);
-        }
         let Some((place, tools)) = tools_of(&answer) else { return (answer, excluded) };
         let mut kept = Vec::new();
         for tool in tools {
             let text = &answer[place.start + tool.start..place.start + tool.end];
-            let name = json::get_string(text, "name").unwrap_or_default().into_owned();
-            let schema = json::get(text, "inputSchema").and_then(|schema| serde_json::from_slice(schema).ok());
-            match marks(&schema.unwrap_or(Value::Null)) {
-                Ok(marks) => {
-                    self.tools.insert(name, marks);
+            let name = || json::get_string(text, "name").unwrap_or_default().into_owned();
+            match mirror::of_tool(text) {
+                Ok(mirrored) if mirrored.is_empty() && self.tools.is_empty() => kept.push(text),
+                Ok(mirrored) => {
+                    self.tools.insert(name(), mirrored);
                     kept.push(text);
                 }
-                Err(why) => excluded.push(Excluded { tool: name, why }),
+                Err(why) => excluded.push(Excluded { tool: name(), why }),
             }
         }
         if excluded.is_empty() {
@@ -76,36 +57,25 @@ impl Mirror {
     /// Adds the headers that repeat what a request says.
     pub(super) fn write(&self, headers: &mut HeaderMap, request: &Request) {
         let mut add = |name: HeaderName, text: &str| {
-            if let Ok(value) = HeaderValue::from_str(&encoded(text)) {
+            if let Ok(value) = HeaderValue::from_str(&mirror::encode(text)) {
                 headers.insert(name, value);
             }
         };
         add(METHOD, request.method());
-        let key = match request.method() {
-            "tools/call" | "prompts/get" => "name",
-            "resources/read" => "uri",
-            "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
-            _ => return,
-        };
-        let Some(name) = json::get_string(request.params(), key) else { return };
+        let Some(name) = mirror::name(request.method(), request.params()) else { return };
         add(NAME, &name);
-        let marks = self.tools.get(&*name).filter(|_| request.method() == "tools/call");
-        for mark in marks.into_iter().flatten() {
-            let arguments = json::get(request.params(), "arguments");
-            let value = mark.path.iter().try_fold(arguments.unwrap_or(b"{}"), |object, key| json::get(object, key));
-            match value {
-                None | Some(b"null") => {}
-                Some(value) => match json::string(value) {
-                    Some(text) => add(mark.header.clone(), &text),
-                    None => add(mark.header.clone(), &String::from_utf8_lossy(value)),
-                },
+        let mirrored = self.tools.get(&*name).filter(|_| request.method() == "tools/call");
+        for mirrored in mirrored.into_iter().flatten() {
+            let header = HeaderName::from_bytes(format!("mcp-param-{}", mirrored.header).as_bytes());
+            if let (Ok(header), Some(value)) = (header, mirrored.value(request.params())) {
+                add(header, &value);
             }
         }
     }
 }
 
 /// Where the list of tools stands in an answer, and where in it each tool does.
-fn tools_of(answer: &[u8]) -> Option<(std::ops::Range<usize>, Vec<std::ops::Range<usize>>)> {
+fn tools_of(answer: &[u8]) -> Option<(Range<usize>, Vec<Range<usize>>)> {
     let [result] = json::find(answer, ["result"]).ok()?;
     let result = result?;
     let [tools] = json::find(&answer[result.clone()], ["tools"]).ok()?;
@@ -115,80 +85,9 @@ fn tools_of(answer: &[u8]) -> Option<(std::ops::Range<usize>, Vec<std::ops::Rang
     Some((place, elements))
 }
 
-/// The marks of one tool's schema, or what is wrong with them.
-fn marks(schema: &Value) -> Result<Vec<Mark>, String> {
-    let mut found = Vec::new();
-    gather(schema, &mut Vec::new(), &mut found)?;
-    for (place, mark) in found.iter().enumerate() {
-        if found[..place].iter().any(|other| other.header == mark.header) {
-            return Err(format!("two arguments are marked with the same header `{}`", mark.header));
-        }
-    }
-    Ok(found)
-}
-
-fn gather(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Mark>) -> Result<(), String> {
-    let Value::Object(schema) = schema else { return Ok(()) };
-    for (key, value) in schema {
-        match key.as_str() {
-            MARK => found.push(mark(schema, value, path)?),
-            "properties" => {
-                let Value::Object(properties) = value else { continue };
-                if path.len() >= MAX_DEPTH {
-                    return Err("its arguments are nested too deep".to_owned());
-                }
-                for (name, property) in properties {
-                    path.push(name.clone());
-                    gather(property, path, found)?;
-                    path.pop();
-                }
-            }
-            // Plain data, in which the word is no mark.
-            "const" | "enum" | "default" | "example" | "examples" => {}
-            // An argument below here may be there many times, or not at all.
-            _ if holds_mark(value) => return Err(format!("`{MARK}` must not stand below `{key}`")),
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-fn holds_mark(value: &Value) -> bool {
-    match value {
-        Value::Object(members) => members.contains_key(MARK) || members.values().any(holds_mark),
-        Value::Array(items) => items.iter().any(holds_mark),
-        _ => false,
-    }
-}
-
-fn mark(schema: &serde_json::Map<String, Value>, name: &Value, path: &[String]) -> Result<Mark, String> {
-    let name = name.as_str().filter(|name| !name.is_empty()).ok_or_else(|| format!("`{MARK}` must be a name"))?;
-    if path.is_empty() {
-        return Err(format!("`{MARK}` must stand in an argument's schema"));
-    }
-    if !matches!(schema.get("type").and_then(Value::as_str), Some("string" | "integer" | "boolean")) {
-        return Err(format!("`{MARK}` is for arguments that are a string, an integer or a boolean"));
-    }
-    let header = HeaderName::from_bytes(format!("mcp-param-{name}").as_bytes())
-        .map_err(|_| format!("`{}` cannot be the name of a header", name.escape_debug()))?;
-    Ok(Mark { header, path: path.to_vec() })
-}
-
-/// A value as it may stand in a header: visible ASCII as it is, everything else in base64.
-fn encoded(text: &str) -> String {
-    let is_plain = text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
-    let is_padded = text.starts_with(' ') || text.ends_with(' ');
-    // What looks encoded would be decoded.
-    let looks_encoded = text.starts_with("=?base64?") && text.ends_with("?=");
-    if is_plain && !is_padded && !looks_encoded {
-        return text.to_owned();
-    }
-    format!("=?base64?{}?=", STANDARD.encode(text))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Excluded, Mirror, encoded, marks};
+    use super::{Excluded, Mirror};
     use bytes::Bytes;
     use hyper::HeaderMap;
     use rialto_mcp::message::{self, Incoming, Message, Request};
@@ -265,13 +164,6 @@ mod tests {
         let bad = [
             one("empty", json!({ "type": "string", "x-mcp-header": "" })),
             one("number", json!({ "type": "number", "x-mcp-header": "A" })),
-            one("untyped", json!({ "x-mcp-header": "A" })),
-            one("space", json!({ "type": "string", "x-mcp-header": "A B" })),
-            one("not text", json!({ "type": "string", "x-mcp-header": 7 })),
-            one("items", json!({ "type": "array", "items": { "type": "string", "x-mcp-header": "A" } })),
-            json!({ "name": "root", "inputSchema": { "type": "string", "x-mcp-header": "A" } }),
-            json!({ "name": "twice", "inputSchema": { "properties": {
-                "a": { "type": "string", "x-mcp-header": "Same" }, "b": { "type": "string", "x-mcp-header": "sAME" } } } }),
         ];
         for tool in bad {
             let mut mirror = Mirror::default();
@@ -281,25 +173,6 @@ mod tests {
                 excluded.iter().map(|Excluded { tool, .. }| tool.as_str()).collect::<Vec<_>>(),
                 [tool["name"].as_str().unwrap()]
             );
-        }
-    }
-
-    #[test]
-    fn the_word_as_data_is_no_mark() {
-        let schema = json!({ "properties": { "p": { "type": "object", "default": { "x-mcp-header": "A" } } } });
-        assert_eq!(marks(&schema), Ok(vec![]));
-    }
-
-    #[test]
-    fn values_that_a_header_cannot_hold_are_encoded() {
-        for (text, expected) in [
-            ("", ""),
-            ("a b", "a b"),
-            (" a", "=?base64?IGE=?="),
-            ("a\t", "=?base64?YQk=?="),
-            ("=?base64?YQ==?=", "=?base64?PT9iYXNlNjQ/WVE9PT89?="),
-        ] {
-            assert_eq!(encoded(text), expected);
         }
     }
 }

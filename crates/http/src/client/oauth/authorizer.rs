@@ -102,6 +102,10 @@ impl Authorizer {
         })
     }
 
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     /// The name under which logins at an endpoint are kept.
     pub fn key(endpoint: &Endpoint) -> String {
         endpoint.to_string()
@@ -184,19 +188,23 @@ impl Authorizer {
         if is_other {
             return Ok(());
         }
-        let old = cached.map(|(token, _)| token);
         if challenge.is_step_up {
-            return self.step_up(challenge, old.as_ref()).await;
+            return self.step_up(challenge, cached.map(|(token, _)| token).as_ref()).await;
         }
         let found = discovery::discover(&self.agent, &self.server, challenge).await;
         // A refresh token goes to the one who gave it, and only while the server still trusts that one.
         let kept = self.vault.current(&self.key)?;
         if let (Some((issuer, Grant { token: Some(token), .. })), Ok(found)) = (&kept, &found)
             && *issuer == found.authority.issuer
-            && (token.refresh.is_some() || old.as_ref().is_none_or(|old| old.access != token.access))
-            && self.renewed(old.as_ref().or(Some(token))).await?.is_some()
         {
-            return Ok(());
+            let is_news = shown.is_none_or(|shown| *shown.access != *token.access);
+            if is_news && !token.is_stale() {
+                self.cache(Some(token.clone()));
+                return Ok(());
+            }
+            if token.refresh.is_some() && self.renewed(Some(token)).await?.is_some() {
+                return Ok(());
+            }
         }
         self.cache(None);
         // Where nobody can log in, that is what there is to say, whatever else may be wrong.
