@@ -195,6 +195,12 @@ impl Reader {
         self
     }
 
+    /// Sends no more than where the client is, so that it can come back.
+    pub(super) fn briefly(self) -> Self {
+        self.stream.state().reader = 0;
+        self
+    }
+
     /// The next events; `None` when the connection should be closed.
     pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if let Some(opening) = self.opening.take() {

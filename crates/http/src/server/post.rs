@@ -43,6 +43,8 @@ enum First {
     Nothing,
     /// Nothing yet.
     Later,
+    /// Nothing yet, and the client should come back for it.
+    LetGo,
 }
 
 /// A stateless request while it runs. When its connection goes, so does it.
@@ -145,16 +147,18 @@ impl<S: Service> Endpoint<S> {
         drain: Drain,
         status: StatusCode,
     ) -> Response<Body> {
-        let (text, last) = match first {
+        let (text, last, stays) = match first {
             First::Answer(text) => return response::json(status, text),
             First::Nothing => return response::empty(StatusCode::ACCEPTED),
-            First::Messages { text, last } => (text, last),
-            First::Later => (Vec::new(), false),
+            First::Messages { text, last } => (text, last, true),
+            First::Later => (Vec::new(), false, true),
+            First::LetGo => (Vec::new(), false, false),
         };
         let stream = held.stream(drain);
         stream.fill(&text, last);
         let primes = held.session.peer().version() >= Version::V2025_11_25;
-        response::events(stream.read(0, primes, self.counts.stream(), None))
+        let reader = stream.read(0, primes, self.counts.stream(), None);
+        response::events(if stays { reader } else { reader.briefly() })
     }
 
     async fn post_stateless(
@@ -245,8 +249,7 @@ async fn first(drain: &mut Drain, patience: Option<Duration>) -> First {
             }
             First::Messages { text, last }
         }
-        // It will say more over another connection; this one must exist before it can be given up.
-        Taken::LetGo => First::Later,
+        Taken::LetGo => First::LetGo,
         Taken::End => First::Nothing,
     }
 }
