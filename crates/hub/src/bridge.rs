@@ -68,12 +68,7 @@ impl Drop for Running {
 pub(crate) struct Forgotten;
 
 /// Passes a call on over `link`, with `edits` in its params, and brings back the answer.
-pub(crate) async fn forward(
-    hub: &Hub,
-    link: &Arc<Link>,
-    call: &Call,
-    edits: &[Edit<'_>],
-) -> Result<Answer, Forgotten> {
+pub(crate) async fn forward(hub: &Hub, link: &Arc<Link>, call: &Call, edits: &[Edit<'_>]) -> Result<Answer, Forgotten> {
     match (call.version().is_modern(), link.is_modern()) {
         (false, true) => Ok(Box::pin(to_modern(hub, link, call, edits)).await),
         (true, false) => Box::pin(to_legacy(hub, link, call, edits)).await,

@@ -189,6 +189,7 @@ impl Source {
         let mut deaths = VecDeque::new();
         let mut may_probe = true;
         loop {
+            self.starts.fetch_add(1, Ordering::Relaxed);
             let life = match &self.plan.transport {
                 Transport::Process(process) => {
                     self.live(process, &hub, &guard, (&mut profile, &mut stop), may_probe).await
@@ -236,7 +237,6 @@ impl Source {
         (profile, stop): (&mut Profiles, &mut watch::Receiver<bool>),
         may_probe: bool,
     ) -> Life {
-        self.starts.fetch_add(1, Ordering::Relaxed);
         let name = &self.plan.name;
         let (mut child, input, output) = match Child::start(name, process, guard, &self.events) {
             Ok(started) => started,

@@ -18,11 +18,13 @@ use crate::config::settings::{GRACE_MILLISECONDS, Layer, Origin, SECONDS, Traced
 use crate::config::{Config, Request, Scope, choice, load};
 use crate::environment::Environment;
 use crate::failure::{Failure, Outcome};
+use crate::one_server::OneServer;
 use crate::talk::{Aside, Talk, Tone};
 
 const EXAMPLES: &str = "\
 Examples:
   rialto gateway --stdio -- npx -y some-server
+  rialto gateway --stdio --url https://mcp.example.com/mcp --header 'X-Api-Key: ${KEY}'
   rialto gateway --stdio --config claude_desktop_config.json
   rialto gateway --stdio --config a.json --config b.json --prefix conflict
   rialto gateway --stdio                      The servers of rialto.toml and of the user's file
@@ -44,9 +46,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     settings: SettingFlags,
 
-    /// One server to run instead of the configured ones; everything after `--` is passed on untouched
-    #[arg(last = true, value_name = "CMD", conflicts_with = "config")]
-    command: Vec<String>,
+    #[command(flatten)]
+    one: OneServer,
 }
 
 /// Flags that set what files and variables may set as well.
@@ -98,7 +99,7 @@ pub(crate) fn run(arguments: Arguments, environment: &Environment, talk: &Talk) 
         return Err(Failure::usage("how should an MCP host reach the gateway?").hint("rialto gateway --stdio"));
     }
     refuse_loops()?;
-    let plan = make_plan("rialto gateway --stdio", &arguments.command, arguments.settings, environment, talk)?;
+    let plan = make_plan("rialto gateway --stdio", &arguments.one, arguments.settings, environment, talk)?;
     let names: Vec<&str> = plan.servers.iter().map(|server| server.name.as_str()).collect();
     talk.verbose(&format!("servers: {}", names.join(", ")));
     wait_for(gateway_stdio(plan, *talk))
@@ -164,12 +165,12 @@ pub(crate) fn tell(aside: &Aside, event: &Event) {
 /// The servers to run: the one on the command line, or the configured ones. `typed` is how the command was called, for hints.
 pub(crate) fn make_plan(
     typed: &str,
-    command: &[String],
+    one: &OneServer,
     settings: SettingFlags,
     environment: &Environment,
     talk: &Talk,
 ) -> Result<Plan, Failure> {
-    let scope = if command.is_empty() { Scope::Everything } else { Scope::SettingsOnly };
+    let scope = if one.is_given() { Scope::SettingsOnly } else { Scope::Everything };
     let directory = current_directory()?;
     let flags = settings.layer();
     let request = Request { environment, directory: &directory, flags, files: settings.config, scope };
@@ -178,8 +179,11 @@ pub(crate) fn make_plan(
     for file in &config.files {
         talk.verbose(&format!("configuration: {file}"));
     }
-    let plan = planning::plan_of_command(command, &config.settings)
-        .unwrap_or_else(|| planning::plan(&config, environment, &mut report));
+    let plan = match one.remote(environment)? {
+        Some(remote) => planning::plan_of_remote(remote, &config.settings),
+        None => planning::plan_of_command(&one.command, &config.settings)
+            .unwrap_or_else(|| planning::plan(&config, environment, &mut report)),
+    };
     for warning in report.into_result()? {
         talk.warn(&warning.line());
     }
@@ -196,7 +200,7 @@ fn nothing_to_run(typed: &str, config: &Config) -> Failure {
     let failure = match (disabled, config.skipped) {
         (0, 0) => Failure::config("no server is configured"),
         (disabled, skipped) => {
-            Failure::config(format!("no server is left to run: {disabled} disabled, {skipped} remote and skipped"))
+            Failure::config(format!("no server is left to run: {disabled} disabled, {skipped} skipped"))
         }
     };
     failure.code("no_server").hint(hint)
