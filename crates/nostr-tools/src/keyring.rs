@@ -16,7 +16,7 @@ pub use self::material::Material;
 pub use self::passphrase::Passphrase;
 
 use crate::failure::Failure;
-use crate::signer::{Bond, Remote, Signer};
+use crate::signer::{Bond, Meeting, Remote, Signer};
 use nostr::nips::nip19::ToBech32;
 use nostr::prelude::{Keys, PublicKey};
 use rialto_store::{Changed, Document};
@@ -137,6 +137,8 @@ pub struct Keyring {
     directory: PathBuf,
     document: Document,
     passphrase: Passphrase,
+    /// How remote signers are met.
+    meeting: Meeting,
     /// Signers that took time to make.
     ready: Mutex<HashMap<PublicKey, Signer>>,
 }
@@ -145,7 +147,38 @@ impl Keyring {
     pub fn open(directory: &Path, passphrase: Passphrase) -> Result<Self, Failure> {
         files::make_directory(&directory.join("secrets"))?;
         let document = Document::new(directory.join("identities.json"));
-        Ok(Self { directory: directory.to_owned(), document, passphrase, ready: Mutex::default() })
+        let (directory, meeting) = (directory.to_owned(), Meeting::default());
+        Ok(Self { directory, document, passphrase, meeting, ready: Mutex::default() })
+    }
+
+    /// Meets remote signers under these conditions.
+    #[must_use]
+    pub(crate) fn within(mut self, meeting: Meeting) -> Self {
+        self.meeting = meeting;
+        self
+    }
+
+    /// Whether the signer of the active key, if it is a remote one, may be met at all. Better known at the start than in the
+    /// middle of something.
+    pub(crate) fn check_signer(&self) -> Result<(), Failure> {
+        match self.active()?.filter(|identity| identity.secret == Place::Signer) {
+            // A file that cannot be read is told about by whoever needs the key.
+            Some(identity) => match self.bond(&identity) {
+                Ok(bond) => bond.check(&self.meeting),
+                Err(_) => Ok(()),
+            },
+            None => Ok(()),
+        }
+    }
+
+    /// What is kept of a remote signer.
+    fn bond(&self, identity: &Identity) -> Result<Bond, Failure> {
+        let bond = Bond::parse(&files::read(&self.secret_file(identity))?)?;
+        if !bond.is_for(&identity.public_key) {
+            let words = format!("the signer that is kept for `{}` is another's", identity.label);
+            return Err(Failure::no_signer(words));
+        }
+        Ok(bond)
     }
 
     pub fn passphrase(&self) -> &Passphrase {
@@ -321,11 +354,13 @@ impl Keyring {
                 return Err(Failure::no_signer(format!("`{label}` can only be watched: its secret key is not here")));
             }
             Place::Signer => {
-                let bond = Bond::parse(&files::read(&self.secret_file(identity))?)?;
-                if !bond.is_for(&identity.public_key) {
-                    return Err(Failure::no_signer(format!("the signer that is kept for `{label}` is another's")));
-                }
-                return Ok(self.keep_ready(identity, || Signer::Remote(Arc::new(Remote::resume(bond)))));
+                let remote = Remote::resume(self.bond(identity)?, self.meeting.clone())?;
+                let file = self.secret_file(identity);
+                return Ok(self.keep_ready(identity, || {
+                    let remote = Arc::new(remote);
+                    remote.follow(move |bond| keep_bond(&file, bond));
+                    Signer::Remote(remote)
+                }));
             }
             Place::File | Place::Sealed => files::read(&self.secret_file(identity))?,
             Place::System => {
@@ -372,6 +407,16 @@ fn checked(label: &str, pointer: &str) -> Result<String, Failure> {
         return Err(Failure::invalid(format!("a label has 1 to {MAX_LABEL} characters")).at(pointer));
     }
     Ok(label.to_owned())
+}
+
+/// Remembers where a signer is met now. If it was forgotten meanwhile, it stays so; if it cannot be written, the signer says it
+/// again the next time.
+fn keep_bond(file: &Path, bond: &Bond) {
+    if let Ok(text) = bond.to_text()
+        && file.exists()
+    {
+        let _ = files::write(file, &format!("{text}\n"));
+    }
 }
 
 fn unwritten(error: impl std::fmt::Display) -> Failure {

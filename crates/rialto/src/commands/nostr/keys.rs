@@ -9,7 +9,7 @@ use nostr::prelude::Timestamp;
 use qrcode::QrCode;
 use qrcode::render::unicode;
 use rialto_nostr_tools::{
-    Activate, Fate, Identity, Invitation, Keyring, Material, Passphrase, Place as SecretPlace, join,
+    Activate, Fate, Identity, Invitation, Keyring, Material, Passphrase, Place as SecretPlace, join, page,
 };
 use serde_json::{Value, json};
 
@@ -217,9 +217,10 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, talk: &Talk)
             let ring = ring()?;
             wait_for(async {
                 let remote = if chosen.is_empty() {
-                    join(ask_or_read("Address of the signer (bunker://…): ")?.trim()).await
+                    let address = ask_or_read("Address of the signer (bunker://…): ")?;
+                    attended(join(address.trim()), talk).await
                 } else {
-                    invite(&chosen, talk).await?.accept(JOIN).await
+                    attended(invite(&chosen, talk).await?.accept(JOIN), talk).await
                 };
                 let material = Material::Remote(Box::new(remote.map_err(told)?));
                 let identity = ring.add(label, &material, now(), use_it.activate()).map_err(told)?;
@@ -331,6 +332,18 @@ async fn invite(relays: &[nostr::prelude::RelayUrl], talk: &Talk) -> Result<Invi
         }
     }
     Ok(invitation)
+}
+
+/// Does something, and tells of pages that the signer wants its owner to open meanwhile.
+async fn attended<T>(work: impl Future<Output = T>, talk: &Talk) -> T {
+    let (work, mut pages) = page::watched(work);
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            outcome = &mut work => return outcome,
+            Some(page) = pages.recv() => talk.info(&page::words(&page)),
+        }
+    }
 }
 
 fn about(identity: &Identity) -> Value {

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use nostr::prelude::{Kind, RelayUrl};
@@ -122,6 +123,10 @@ pub(crate) struct Settings {
     #[command(flatten)]
     relays: RelayFlags,
 
+    /// How long a remote signer (NIP-46) may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=600))]
+    signer_timeout: u64,
+
     /// Offer only tools that read; nothing is changed, signed or published
     #[arg(long, help_heading = "Limits")]
     read_only: bool,
@@ -138,7 +143,7 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "KIND", help_heading = "Limits")]
     allow_kind: Vec<u16>,
 
-    /// Use only these relays, whoever names others; may be repeated
+    /// Use only these relays, whoever names others, a remote signer included; may be repeated
     #[arg(long, value_name = "URL", help_heading = "Limits")]
     allow_relay: Vec<String>,
 
@@ -189,6 +194,7 @@ impl Settings {
             relays: chosen,
             guard,
             passphrase: self.place.passphrase(environment)?,
+            signer_patience: Duration::from_secs(self.signer_timeout),
         })
     }
 }
