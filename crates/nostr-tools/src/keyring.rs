@@ -72,6 +72,16 @@ impl Place {
     }
 }
 
+/// Where the secrets of new keys go that tools make or get.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Home {
+    /// Into files of ours, sealed if there is a passphrase.
+    #[default]
+    Files,
+    /// Into the keyring of the system.
+    System,
+}
+
 /// What becomes of the secret of an identity that is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
@@ -137,6 +147,7 @@ pub struct Keyring {
     directory: PathBuf,
     document: Document,
     passphrase: Passphrase,
+    home: Home,
     /// How remote signers are met.
     meeting: Meeting,
     /// Signers that took time to make.
@@ -147,8 +158,15 @@ impl Keyring {
     pub fn open(directory: &Path, passphrase: Passphrase) -> Result<Self, Failure> {
         files::make_directory(&directory.join("secrets"))?;
         let document = Document::new(directory.join("identities.json"));
-        let (directory, meeting) = (directory.to_owned(), Meeting::default());
-        Ok(Self { directory, document, passphrase, meeting, ready: Mutex::default() })
+        let (directory, home, meeting) = (directory.to_owned(), Home::default(), Meeting::default());
+        Ok(Self { directory, document, passphrase, home, meeting, ready: Mutex::default() })
+    }
+
+    /// Keeps new secrets there.
+    #[must_use]
+    pub(crate) fn at(mut self, home: Home) -> Self {
+        self.home = home;
+        self
     }
 
     /// Meets remote signers under these conditions.
@@ -245,6 +263,20 @@ impl Keyring {
             Ok(())
         })?;
         Ok(identity)
+    }
+
+    /// Adds an identity whose secret goes where new secrets go.
+    pub(crate) async fn keep(
+        &self,
+        label: &str,
+        material: &Material,
+        now: i64,
+        activate: Activate,
+    ) -> Result<Identity, Failure> {
+        match (self.home, material) {
+            (Home::System, Material::Secret(keys)) => self.add_to_system(label, keys, now, activate).await,
+            _ => self.add(label, material, now, activate),
+        }
     }
 
     /// Adds an identity whose secret is left to the keyring of the system.

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::guard::Guard;
-use crate::keyring::{Identity, Keyring, Passphrase};
+use crate::keyring::{Home, Identity, Keyring, Passphrase};
 use crate::network::Network;
 use crate::signer::{ANSWER, Meeting, Signer};
 use nostr::prelude::{Keys, RelayUrl};
@@ -22,6 +22,8 @@ pub struct Options {
     pub guard: Guard,
     /// What seals new secrets, and opens sealed ones.
     pub passphrase: Passphrase,
+    /// Where new secrets are kept.
+    pub home: Home,
     /// How long a remote signer may take.
     pub signer_patience: Duration,
 }
@@ -34,6 +36,7 @@ impl Options {
             relays: Vec::new(),
             guard: Guard::default(),
             passphrase: Passphrase::none(),
+            home: Home::default(),
             signer_patience: ANSWER,
         }
     }
@@ -54,12 +57,12 @@ pub struct Session {
 impl Session {
     /// Reads what is kept. Nothing is connected to before it is needed.
     pub fn open(options: Options) -> Result<Self, Failure> {
-        let Options { directory, relays, guard, passphrase, signer_patience } = options.clone();
+        let Options { directory, relays, guard, passphrase, home, signer_patience } = options.clone();
         relays.iter().try_for_each(|relay| guard.admit_relay(relay))?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let network = Network::new(&directory, relays, clock.clone())?.within(&guard);
         let meeting = Meeting::within(&guard, &network.reach, signer_patience);
-        let keyring = Keyring::open(&directory, passphrase)?.within(meeting);
+        let keyring = Keyring::open(&directory, passphrase)?.at(home).within(meeting);
         if !guard.is_read_only {
             keyring.check_signer()?;
         }

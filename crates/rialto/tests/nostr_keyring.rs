@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nostr::nips::nip19::ToBech32;
-use nostr::prelude::Keys;
+use nostr::prelude::{Keys, PublicKey};
 use serde_json::{Value, json};
 
 const SOON: Duration = Duration::from_secs(30);
@@ -137,21 +137,26 @@ impl Desktop {
         text(&output.stdout) + &text(&output.stderr)
     }
 
-    /// Has an event signed through the tools: the whole answer.
-    fn sign(&self) -> Value {
+    /// Calls a tool of a server of its own: the whole answer.
+    fn call(&self, flags: &[&str], tool: &str, arguments: &Value) -> Value {
         let about = json!({ "name": "test", "version": "1" });
         let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about });
-        let call = json!({ "name": "nostr_events_sign", "arguments":
-            { "unsigned_event_json": r#"{"kind":1,"content":"hi"}"# } });
+        let call = json!({ "name": tool, "arguments": arguments });
         let input = format!(
             "{}\n{}\n",
             json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello }),
             json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call }),
         );
-        let served = self.rialto(&["mcp", "nostr"], &input);
+        let served = self.rialto(&[&["mcp", "nostr"], flags].concat(), &input);
         let lines = text(&served.stdout);
         let mut answers = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         answers.find(|answer| answer["id"] == 1).expect("there is an answer")
+    }
+
+    /// Has an event signed through the tools.
+    fn sign(&self) -> Value {
+        let draft = json!({ "unsigned_event_json": r#"{"kind":1,"content":"hi"}"# });
+        self.call(&[], "nostr_events_sign", &draft)
     }
 }
 
@@ -225,6 +230,23 @@ fn a_key_that_is_forgotten_stays_in_the_keyring_until_it_is_erased() {
     desktop.done(&["nostr", "keys", "remove", "back", "--erase"], "");
     let gone = desktop.rialto(&["nostr", "keys", "import", "again", &reference], "");
     assert!(text(&gone.stderr).contains("does not hold that key"), "{}", text(&gone.stderr));
+}
+
+#[test]
+fn a_key_that_a_tool_makes_goes_to_the_keyring_if_the_operator_says_so() {
+    let Some(mut desktop) = Desktop::new() else { return };
+    let make = json!({ "label": "made" });
+    let away = desktop.call(&["--keyring"], "nostr_keys_generate", &make);
+    assert_eq!(away["error"]["data"]["reason"], "no_keyring", "{away}");
+    desktop.log_in(Login::Done);
+    let made = desktop.call(&["--keyring"], "nostr_keys_generate", &make);
+    let npub = made["result"]["structuredContent"]["public_key"].as_str().unwrap_or_else(|| panic!("{made}"));
+    assert!(desktop.done(&["nostr", "keys", "show", "made"], "").contains("system keyring"));
+    let signed = desktop.sign();
+    let pubkey = signed["result"]["structuredContent"]["pubkey"].as_str().unwrap_or_else(|| panic!("{signed}"));
+    assert_eq!(PublicKey::from_hex(pubkey).unwrap().to_bech32().unwrap(), npub);
+    let secrets = desktop.path().join(".local/share/rialto/nostr/secrets");
+    assert_eq!(fs::read_dir(secrets).unwrap().count(), 0, "there is no file of it");
 }
 
 #[test]

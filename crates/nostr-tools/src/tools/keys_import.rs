@@ -56,7 +56,7 @@ impl tool::Tool for Tool {
             material = Material::Watched(material.public_key());
         }
         let activate = Activate::from(input.make_active.unwrap_or(true));
-        let identity = session.keyring.add(&input.label, &material, session.seconds(), activate)?;
+        let identity = session.keyring.keep(&input.label, &material, session.seconds(), activate).await?;
         Ok(KeyEntry::from(&identity))
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use nostr::prelude::{Kind, RelayUrl};
-use rialto_nostr_tools::{Guard, Keyring, Options, Passphrase};
+use rialto_nostr_tools::{Guard, Home, Keyring, Options, Passphrase};
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
 use super::failure;
@@ -123,6 +123,10 @@ pub(crate) struct Settings {
     #[command(flatten)]
     relays: RelayFlags,
 
+    /// Keep the secrets of new keys in the keyring of the system, instead of in files
+    #[arg(long)]
+    keyring: bool,
+
     /// How long a remote signer (NIP-46) may take
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=600))]
     signer_timeout: u64,
@@ -194,6 +198,7 @@ impl Settings {
             relays: chosen,
             guard,
             passphrase: self.place.passphrase(environment)?,
+            home: if self.keyring { Home::System } else { Home::Files },
             signer_patience: Duration::from_secs(self.signer_timeout),
         })
     }
