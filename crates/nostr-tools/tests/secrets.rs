@@ -75,6 +75,9 @@ async fn provoke(tool: &Entry, version: &str, canary: &Keys) {
     }
 }
 
+/// Each test calls all tools at once, which is enough for any machine.
+static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 /// The tools whose example names a folder of this machine.
 const SKIPPED: [&str; 1] = ["nostr_config_dir_set"];
 
@@ -113,6 +116,7 @@ async fn provoke_from_afar(tool: &Entry) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_ties_us_to_a_signer_is_in_its_own_file_only() {
+    let _turn = ONE_AT_A_TIME.lock().await;
     let mut running = tokio::task::JoinSet::new();
     for tool in tools().into_iter().filter(|tool| !SKIPPED.contains(&tool.about.name)) {
         running.spawn(async move { provoke_from_afar(&tool).await });
@@ -122,6 +126,7 @@ async fn what_ties_us_to_a_signer_is_in_its_own_file_only() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_secret_key_is_in_its_own_file_only() {
+    let _turn = ONE_AT_A_TIME.lock().await;
     let canary = Keys::generate();
     let mut running = tokio::task::JoinSet::new();
     for version in VERSIONS {

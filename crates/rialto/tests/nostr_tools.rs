@@ -115,7 +115,7 @@ fn a_sealed_key_needs_its_passphrase() {
 #[test]
 fn several_servers_turn_the_page_of_their_log_and_lose_no_line() {
     const SERVERS: usize = 4;
-    const CALLS: usize = 25;
+    const CALLS: usize = 12;
     const PAGE: usize = 4 * 1024 * 1024;
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("nostr");
