@@ -15,6 +15,8 @@ mod peers;
 mod relays;
 
 mod nostr_calls {
+    mod blobs;
+    pub(crate) mod blossom;
     pub(crate) mod invoice;
     pub(crate) mod outcomes;
     pub(crate) mod stage;
@@ -138,9 +140,11 @@ fn every_line_is_about_a_tool() {
     assert_eq!(names, lines);
 }
 
-/// Tools whose result does not name what they publish: messages, which are sealed, and a zap, which somebody else publishes.
+/// Sends sealed messages, which its result does not name.
 const SEALED: &str = "nostr_messages_send";
-const UNPUBLISHED: &str = "nostr_zaps_prepare_anonymous";
+
+/// Tools that publish elsewhere than on relays.
+const ELSEWHERE: [&str; 2] = ["nostr_zaps_prepare_anonymous", "nostr_blobs_upload"];
 
 /// Tools that publish what is not signed by the user.
 const OTHERS: [&str; 2] = ["nostr_events_publish_signed", "nostr_events_post_anonymous"];
@@ -186,7 +190,7 @@ fn read_back(name: &str, stage: &Stage, output: &Value) -> Result<(), String> {
 fn works(url: &str, searches: bool) {
     let publishing: Vec<&str> = rialto_nostr_tools::tools()
         .iter()
-        .filter(|tool| tool.about.effect.is_publishing() && tool.about.name != UNPUBLISHED)
+        .filter(|tool| tool.about.effect.is_publishing() && !ELSEWHERE.contains(&tool.about.name))
         .map(|tool| tool.about.name)
         .collect();
     with_every_tool(|name, tool, example| {

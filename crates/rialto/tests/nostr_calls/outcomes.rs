@@ -119,4 +119,5 @@ pub(crate) const OUTCOMES: &[(&str, Outcomes)] = &[
     ("nostr_lists_edit", PUBLISHES),
     ("nostr_groups_get", READS),
     ("nostr_groups_list_messages", READS),
+    ("nostr_blobs_upload", SIGNS),
 ];

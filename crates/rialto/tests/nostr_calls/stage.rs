@@ -12,6 +12,7 @@ use nostr::nips::nip44;
 use nostr::prelude::PublicKey;
 use serde_json::{Value, json};
 
+use super::blossom::{Blossom, Manner};
 use super::invoice::invoice;
 use super::web;
 use crate::nostr_side::client::Client;
@@ -49,6 +50,7 @@ pub(crate) struct Stage {
     user: User,
     url: String,
     web: String,
+    blossom: Blossom,
     friend: Keys,
     events: Vec<(&'static str, Event)>,
 }
@@ -58,7 +60,9 @@ impl Stage {
     pub(crate) fn new(url: &str, user: User) -> Self {
         let (me, friend, wallet) = (Keys::generate(), Keys::generate(), Keys::generate());
         let web = web::start(hex_key(&friend), hex_key(&wallet));
-        let mut stage = Self { world: World::new(), me, user, url: url.to_owned(), web, friend, events: Vec::new() };
+        let blossom = Blossom::start(Manner::Honest);
+        let mut stage =
+            Self { world: World::new(), me, user, url: url.to_owned(), web, blossom, friend, events: Vec::new() };
         stage.events = stage.write(&wallet);
         match user {
             User::Nobody => {}
@@ -127,7 +131,13 @@ impl Stage {
 
     /// Starts the server; shakes hands where this version of the protocol has that.
     pub(crate) fn serve(&self, version: &str) -> Host {
-        let mut host = Host::over(self.world.rialto("user", &["mcp", "nostr", "--relay", &self.url]));
+        self.serve_with(version, &[])
+    }
+
+    /// The same with these flags.
+    pub(crate) fn serve_with(&self, version: &str, flags: &[&str]) -> Host {
+        let command = [&["mcp", "nostr", "--relay", &self.url], flags].concat();
+        let mut host = Host::over(self.world.rialto("user", &command));
         if version < "2026" {
             host.begin_as(version);
         }
@@ -155,6 +165,7 @@ impl Stage {
             (RELAY, self.url.as_str()),
             ("relay.example.com'", &format!("{}'", self.url)),
             (FRIEND_NPUB, &author.public_key().to_bech32().unwrap()),
+            ("https://blossom.example.com", &self.blossom.url()),
             ("bob@example.com", &format!("bob@{}", self.web)),
             ("/srv/nostr", elsewhere.to_str().unwrap()),
             ("AgQ…", &sealed),
