@@ -19,6 +19,7 @@ mod nostr_calls {
     pub(crate) mod blossom;
     pub(crate) mod invoice;
     pub(crate) mod outcomes;
+    mod resources;
     pub(crate) mod stage;
     pub(crate) mod web;
 }
@@ -335,15 +336,18 @@ fn what_is_missing_or_of_the_wrong_type_is_named() {
 
 /// Calls a tool as this version of the protocol wants it; gives the id of the request.
 fn call_in(version: &str, host: &mut Host, name: &str, arguments: &Value) -> u64 {
-    let mut params = json!({ "name": name, "arguments": arguments });
-    if version == STATELESS {
-        params["_meta"] = json!({
-            "io.modelcontextprotocol/protocolVersion": version,
-            "io.modelcontextprotocol/clientCapabilities": {},
-            "io.modelcontextprotocol/clientInfo": { "name": "host", "version": "1" },
-        });
-    }
-    host.request("tools/call", &params)
+    let params = json!({ "name": name, "arguments": arguments });
+    host.request("tools/call", &if version == STATELESS { stateless(params) } else { params })
+}
+
+/// What every request says of who asks, where there is no handshake.
+fn stateless(mut params: Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": STATELESS,
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": { "name": "host", "version": "1" },
+    });
+    params
 }
 
 /// Waits for the answers to all of these requests.

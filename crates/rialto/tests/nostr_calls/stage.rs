@@ -82,6 +82,20 @@ impl Stage {
         hex_key(&self.friend)
     }
 
+    pub(crate) fn friend_npub(&self) -> String {
+        self.friend.public_key().to_bech32().unwrap()
+    }
+
+    /// An event by the friend.
+    pub(crate) fn sign(&self, draft: &Draft) -> Event {
+        draft.sign(&self.friend)
+    }
+
+    /// One of the events that examples are about.
+    pub(crate) fn event(&self, name: &str) -> &Event {
+        &self.events.iter().find(|(what, _)| *what == name).unwrap().1
+    }
+
     /// Publishes what examples are about.
     pub(crate) fn publish(&self) {
         let client = Client::connect(&self.url, |_, _| {});
@@ -154,7 +168,7 @@ impl Stage {
             "nostr_events_delete" => "my note",
             _ => "note",
         };
-        let event = &self.events.iter().find(|(what, _)| *what == event).unwrap().1.id;
+        let event = &self.event(event).id;
         // A badge is given by whoever has made it.
         let author = if tool == "nostr_badges_award" { &self.me } else { &self.friend };
         let stranger = PublicKey::from_hex(STRANGER).unwrap();
