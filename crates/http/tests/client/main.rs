@@ -1,0 +1,9 @@
+//! The client half over real sockets, against servers that do what they should and what they should not.
+
+mod failures;
+mod logins;
+mod proxies;
+mod sessions;
+mod stage;
+mod streams;
+mod versions;
