@@ -16,6 +16,7 @@ mod output;
 mod paths;
 mod relays;
 mod remotes;
+mod secret_file;
 mod suggest;
 mod talk;
 mod wires;
