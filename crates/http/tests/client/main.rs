@@ -1,6 +1,7 @@
 //! The client half over real sockets, against servers that do what they should and what they should not.
 
 mod failures;
+mod gateways;
 mod logins;
 mod proxies;
 mod sessions;

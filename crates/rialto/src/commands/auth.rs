@@ -219,7 +219,9 @@ fn failure(problem: &Problem) -> Failure {
     };
     let failure = Failure::new(exit, problem.to_string()).code("login_failed");
     match problem {
-        Problem::NoRegistration => failure.hint("oauth = { client_id = \"…\" }    in the server's table of rialto.toml"),
+        Problem::NoRegistration => {
+            failure.hint("oauth = { client_id = \"…\" }    in the server's table of rialto.toml")
+        }
         _ => failure,
     }
 }
