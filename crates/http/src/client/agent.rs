@@ -108,8 +108,6 @@ impl Agent {
     fn over(connector: Connector) -> Self {
         let mut builder = Client::builder(TokioExecutor::new());
         builder.pool_timer(TokioTimer::new()).pool_idle_timeout(KEPT);
-        // Header values with secrets come in canonical lower case; some old servers want to see them in title case.
-        builder.http1_title_case_headers(true);
         Self { pool: builder.build(connector.clone()), connector }
     }
 
