@@ -19,7 +19,7 @@ use tokio::sync::mpsc::UnboundedSender;
 type Told = Arc<Mutex<Vec<Event>>>;
 
 fn hub_of(remote: Remote, era: EraChoice) -> (Arc<Hub>, Told) {
-    let mut server = ServerPlan::over("far", Transport::Http(remote));
+    let mut server = ServerPlan::over("far", Transport::Http(Box::new(remote)));
     server.era = era;
     let plan = Plan { servers: vec![server], prefix: Prefix::Never, startup_grace: Duration::from_secs(10) };
     let told = Told::default();

@@ -222,8 +222,8 @@ async fn answer(
 }
 
 /// The answer to a request.
-pub(crate) fn result(seen: &Seen, result: Value) -> Value {
-    json!({ "jsonrpc": "2.0", "id": seen.message()["id"], "result": result })
+pub(crate) fn result(seen: &Seen, result: impl Into<Value>) -> Value {
+    json!({ "jsonrpc": "2.0", "id": seen.message()["id"], "result": result.into() })
 }
 
 /// One event with a message.

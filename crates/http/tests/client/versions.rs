@@ -100,7 +100,8 @@ async fn giving_up_closes_the_stream_of_a_stateless_request_and_is_told_to_other
         let outcome = session.client.request("tools/call", params.to_string().as_bytes(), soon).await;
         assert!(matches!(outcome, Err(Fault::Timeout(_))), "{outcome:?}");
     }
-    for sender in streams.lock().unwrap().drain(..) {
+    let senders = std::mem::take(&mut *streams.lock().unwrap());
+    for sender in senders {
         tokio::time::timeout(Duration::from_secs(10), sender.closed()).await.expect("the stream is closed");
     }
     server.wait_for("POST notifications/cancelled", 1).await;
