@@ -456,10 +456,18 @@ impl<S: Service> Session<S> {
     /// Drops everything that still runs; nobody waits for it any more.
     pub fn abandon(&self) {
         self.hang_up();
-        for (_, entry) in self.state().in_flight.drain() {
+        let running: Vec<_> = self.state().in_flight.drain().collect();
+        for (_, entry) in running {
             entry.cancel.done.store(true, Ordering::Release);
             entry.abort.inspect(AbortHandle::abort);
+            entry.reply.omit();
         }
+        self.idle.notify_waiters();
+    }
+
+    /// Whether nothing is being answered.
+    pub fn is_idle(&self) -> bool {
+        self.state().in_flight.is_empty()
     }
 }
 
