@@ -48,6 +48,8 @@ struct State {
     /// The last event that a reader was given.
     sent: u64,
     has_ended: bool,
+    /// The first reader is to be let go once it knows where it is.
+    lets_go: bool,
     /// Which reader has the stream; 0 if none has.
     reader: u64,
     readers: u64,
@@ -78,6 +80,7 @@ impl Stream {
             next: 1,
             sent: 0,
             has_ended: false,
+            lets_go: false,
             reader: 0,
             readers: 0,
             since: Instant::now(),
@@ -94,6 +97,11 @@ impl Stream {
         let mut state = self.state();
         self.keep(&mut state, lines);
         state.has_ended |= last;
+    }
+
+    /// Lets its reader go as soon as it has what there is; it comes back for the rest.
+    pub(super) fn let_go(&self) {
+        self.state().lets_go = true;
     }
 
     pub(super) fn has_reader(&self) -> bool {
@@ -220,7 +228,7 @@ impl Reader {
                 self.alive.as_mut().reset(Instant::now() + KEEP_ALIVE);
                 return Poll::Ready(Some(text));
             }
-            if state.has_ended {
+            if state.has_ended || std::mem::take(&mut state.lets_go) {
                 return Poll::Ready(None);
             }
             match state.drain.poll_take(context, &mut Vec::new()) {

@@ -43,6 +43,8 @@ enum First {
     Nothing,
     /// Nothing yet.
     Later,
+    /// Nothing that this connection should be kept for.
+    LetGo,
 }
 
 /// A stateless request while it runs. When its connection goes, so does it.
@@ -145,14 +147,18 @@ impl<S: Service> Endpoint<S> {
         drain: Drain,
         status: StatusCode,
     ) -> Response<Body> {
-        let (text, last) = match first {
-            First::Answer(text) => return response::json(status, text),
-            First::Nothing => return response::empty(StatusCode::ACCEPTED),
-            First::Messages { text, last } => (text, last),
-            First::Later => (Vec::new(), false),
-        };
+        if let First::Answer(text) = first {
+            return response::json(status, text);
+        }
+        if let First::Nothing = first {
+            return response::empty(StatusCode::ACCEPTED);
+        }
         let stream = held.stream(drain);
-        stream.fill(&text, last);
+        match first {
+            First::Messages { text, last } => stream.fill(&text, last),
+            First::LetGo => stream.let_go(),
+            _ => {}
+        }
         let primes = held.session.peer().version() >= Version::V2025_11_25;
         response::events(stream.read(0, primes, self.counts.stream(), None))
     }
@@ -245,8 +251,7 @@ async fn first(drain: &mut Drain, patience: Option<Duration>) -> First {
             }
             First::Messages { text, last }
         }
-        // It will say more over another connection; this one must exist before it can be given up.
-        Taken::LetGo => First::Later,
+        Taken::LetGo => First::LetGo,
         Taken::End => First::Nothing,
     }
 }
