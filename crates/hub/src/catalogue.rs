@@ -5,6 +5,7 @@ use crate::plan::{Plan, Prefix, ServerPlan};
 use bytes::Bytes;
 use rialto_mcp::error::Error;
 use rialto_mcp::json;
+use rialto_mcp::mirror::{self, Mirrored};
 use std::collections::{HashMap, HashSet};
 
 /// How much one page of a list holds at most.
@@ -106,6 +107,8 @@ pub struct Section {
     items: Vec<Bytes>,
     siblings: Vec<(String, Bytes)>,
     routes: HashMap<String, Route>,
+    /// Of the few tools that have any: the arguments that are repeated in HTTP headers.
+    mirrored: HashMap<String, Vec<Mirrored>>,
 }
 
 /// All four lists.
@@ -150,6 +153,12 @@ impl Catalogue {
 impl Section {
     pub fn route(&self, public: &str) -> Option<&Route> {
         self.routes.get(public)
+    }
+
+    /// The arguments of a tool that are repeated in HTTP headers; `None` if there is no such tool.
+    pub fn mirrored(&self, public: &str) -> Option<Vec<Mirrored>> {
+        self.routes.get(public)?;
+        Some(self.mirrored.get(public).cloned().unwrap_or_default())
     }
 
     pub fn len(&self) -> usize {
@@ -267,6 +276,13 @@ fn build(kind: Kind, plan: &Plan, offers: &[Option<Offer>], hidden: &mut Vec<Hid
             json::splice(&mut renamed, item, &[(place.clone(), &json::quoted(&public))]);
             Bytes::from(renamed)
         };
+        // A definition that is wrong in this is for clients to leave out, who are told so by their own library.
+        if kind == Kind::Tools
+            && let Ok(mirrored) = mirror::of_tool(item)
+            && !mirrored.is_empty()
+        {
+            section.mirrored.insert(public.clone(), mirrored);
+        }
         section.items.push(json);
         section.routes.insert(public, Route { source: *source, name: name.as_str().into() });
     }

@@ -8,18 +8,22 @@ use crate::event::{Event, Events};
 use crate::guard::Guard;
 use crate::link::{Attribution, Link};
 use crate::merge;
-use crate::plan::Plan;
-use crate::source::Source;
+use crate::plan::{Plan, ServerPlan};
+use crate::source::{Figures, Source};
 use bytes::Bytes;
 use requests::{level_params, set_level};
 use rialto_mcp::call::Call;
 use rialto_mcp::message::Notification;
+use rialto_mcp::mirror::Mirrored;
 use rialto_mcp::peer::{Change, Peer, Profile};
+use rialto_mcp::pending::Patience;
 use rialto_mcp::reply::Answer;
 use rialto_mcp::server::{Description, Service};
+use rialto_mcp::version::Version;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -27,14 +31,27 @@ use tokio::time::Instant;
 const OWN_INFO: &str =
     concat!("{\"name\":\"rialto\",\"title\":\"Rialto gateway\",\"version\":\"", env!("CARGO_PKG_VERSION"), "\"}");
 
+/// How we introduce ourselves to servers that several clients share: with everything that any client may be able to do. A
+/// question for a client that cannot is refused when it comes.
+const SHARED_CAPABILITIES: &str =
+    r#"{"sampling":{"context":{},"tools":{}},"elicitation":{"form":{},"url":{}},"roots":{"listChanged":true}}"#;
+
+/// How long a server may take to answer when it is asked whether it is there.
+const CHECK_PATIENCE: Patience = Patience { silence: Duration::from_secs(5), total: Duration::from_secs(5) };
+
+/// How often it is looked whether a server that is to go has finished its calls.
+const RETIRE_PAUSE: Duration = Duration::from_millis(50);
+
 /// Many servers as one.
 #[derive(Debug)]
 pub struct Hub {
-    plan: Plan,
-    /// Whether any tool is hidden on purpose.
-    has_policy: bool,
-    sources: Vec<Arc<Source>>,
-    catalogue: Mutex<Arc<Catalogue>>,
+    /// What is offered now. Requests work with the one they began with.
+    view: Mutex<Arc<View>>,
+    /// Whether clients come and go, and share the servers.
+    is_shared: bool,
+    guard: Arc<Guard>,
+    /// Every server that may still run, those included that are no longer offered.
+    running: Mutex<Vec<Weak<Source>>>,
     /// What could not be offered when the catalogue was made last; each is told once.
     hidden: Mutex<BTreeSet<Hidden>>,
     peers: Mutex<BTreeMap<u64, Entry>>,
@@ -47,8 +64,32 @@ pub struct Hub {
     log_level: Mutex<Option<Bytes>>,
     pub(crate) waiting: Waiting,
     events: Events,
-    stop: watch::Sender<bool>,
     supervisors: Mutex<tokio::task::JoinSet<()>>,
+}
+
+/// The servers of a plan, and everything they offer together.
+#[derive(Debug)]
+pub(crate) struct View {
+    plan: Plan,
+    /// Whether any tool is hidden on purpose.
+    has_policy: bool,
+    /// In the order of the plan.
+    sources: Vec<Arc<Source>>,
+    catalogue: Catalogue,
+}
+
+/// What a new plan changed, by the names of the servers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reloaded {
+    pub added: Vec<String>,
+    pub changed: Vec<String>,
+    pub removed: Vec<String>,
+}
+
+impl Reloaded {
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty()
+    }
 }
 
 /// A connected client.
@@ -60,17 +101,46 @@ struct Entry {
     uris: BTreeMap<String, usize>,
 }
 
+impl View {
+    /// With one server and nothing hidden we are a pane of glass: even what is not in the catalogue is passed on.
+    fn transparent(&self) -> Option<usize> {
+        match self.sources.as_slice() {
+            [only] if only.plan.allow.is_empty() && only.plan.deny.is_empty() => Some(0),
+            _ => None,
+        }
+    }
+
+    /// The place of the server that a resource belongs to.
+    fn owner_of(&self, uri: &str) -> Option<usize> {
+        self.catalogue.resource(uri).or_else(|| self.transparent()).or_else(|| {
+            let has_resources = |place: &usize| self.sources[*place].ready().is_some_and(|link| link.can("resources"));
+            let mut able = (0..self.sources.len()).filter(has_resources);
+            let only = able.next()?;
+            able.next().is_none().then_some(only)
+        })
+    }
+}
+
 impl Hub {
-    /// Starts all servers of the plan; they are introduced once the first client has said who it is.
+    /// Starts all servers of the plan for one client; they are introduced once it has said who it is, in its words.
     pub fn start(plan: Plan, guard: Guard, events: Events) -> Arc<Self> {
-        let servers = plan.servers.iter().cloned().enumerate();
-        let sources = servers.map(|(index, server)| Source::new(index, server, events.clone())).collect();
-        let has_policy = plan.servers.iter().any(|server| !server.allow.is_empty() || !server.deny.is_empty());
+        Self::begin(plan, guard, events, false)
+    }
+
+    /// Starts all servers of the plan for clients that come and go. The first one decides which era is spoken to servers that
+    /// know both.
+    pub fn start_shared(plan: Plan, guard: Guard, events: Events) -> Arc<Self> {
+        Self::begin(plan, guard, events, true)
+    }
+
+    fn begin(plan: Plan, guard: Guard, events: Events, is_shared: bool) -> Arc<Self> {
+        let empty = Plan { servers: Vec::new(), prefix: plan.prefix, startup_grace: plan.startup_grace };
+        let view = View { plan: empty, has_policy: false, sources: Vec::new(), catalogue: Catalogue::default() };
         let hub = Arc::new(Self {
-            plan,
-            has_policy,
-            sources,
-            catalogue: Mutex::default(),
+            view: Mutex::new(Arc::new(view)),
+            is_shared,
+            guard: Arc::new(guard),
+            running: Mutex::default(),
             hidden: Mutex::default(),
             peers: Mutex::default(),
             profile: watch::Sender::new(None),
@@ -79,32 +149,89 @@ impl Hub {
             log_level: Mutex::default(),
             waiting: Waiting::default(),
             events,
-            stop: watch::Sender::new(false),
             supervisors: Mutex::default(),
         });
-        let guard = Arc::new(guard);
-        let mut supervisors = hub.supervisors.lock().unwrap_or_else(PoisonError::into_inner);
-        for source in &hub.sources {
-            let (profile, stop) = (hub.profile.subscribe(), hub.stop.subscribe());
-            supervisors.spawn(source.clone().supervise(Arc::downgrade(&hub), guard.clone(), profile, stop));
-        }
-        drop(supervisors);
+        hub.reload(plan);
         hub
+    }
+
+    /// Goes over to another plan: servers that are the same in both go on undisturbed, others end when their calls have.
+    pub fn reload(self: &Arc<Self>, plan: Plan) -> Reloaded {
+        let before = self.view();
+        let kept = |server: &ServerPlan| before.sources.iter().find(|source| source.plan == *server).cloned();
+        let sources: Vec<_> =
+            plan.servers.iter().map(|server| kept(server).unwrap_or_else(|| self.launch(server.clone()))).collect();
+        let is_in =
+            |sources: &[Arc<Source>], source: &Arc<Source>| sources.iter().any(|other| Arc::ptr_eq(other, source));
+        let named = |sources: &[Arc<Source>], name: &str| sources.iter().any(|source| source.plan.name == name);
+        let mut reloaded = Reloaded::default();
+        for source in sources.iter().filter(|source| !is_in(&before.sources, source)) {
+            let name = source.plan.name.clone();
+            if named(&before.sources, &name) { reloaded.changed.push(name) } else { reloaded.added.push(name) }
+        }
+        for source in before.sources.iter().filter(|source| !is_in(&sources, source)) {
+            if !named(&sources, &source.plan.name) {
+                reloaded.removed.push(source.plan.name.clone());
+            }
+            retire(source.clone());
+        }
+        self.offer(Some((plan, sources)), &[]);
+        reloaded
+    }
+
+    /// Starts one server.
+    fn launch(self: &Arc<Self>, server: ServerPlan) -> Arc<Source> {
+        let source = Source::new(server, self.events.clone());
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.retain(|source| source.strong_count() > 0);
+        running.push(Arc::downgrade(&source));
+        let (profile, stop) = (self.profile.subscribe(), source.stop.subscribe());
+        let supervised = source.clone().supervise(Arc::downgrade(self), self.guard.clone(), profile, stop);
+        let mut supervisors = self.supervisors.lock().unwrap_or_else(PoisonError::into_inner);
+        while supervisors.try_join_next().is_some() {}
+        supervisors.spawn(supervised);
+        source
     }
 
     /// Ends all servers, and waits until they are gone.
     pub async fn stop(&self) {
-        self.stop.send_replace(true);
+        let running = std::mem::take(&mut *self.running.lock().unwrap_or_else(PoisonError::into_inner));
+        for source in running.iter().filter_map(Weak::upgrade) {
+            source.stop.send_replace(true);
+        }
         let mut supervisors = std::mem::take(&mut *self.supervisors.lock().unwrap_or_else(PoisonError::into_inner));
         while supervisors.join_next().await.is_some() {}
+    }
+
+    /// Asks every server whether it is there; gives how long each took to answer, or why it did not. Servers that nobody has
+    /// needed yet are introduced.
+    pub async fn check(&self) -> Vec<(String, Result<Duration, String>)> {
+        self.introduce(&Arc::new(Profile { version: Version::LATEST_LEGACY, ..Profile::unknown() }), false);
+        let mut asked = tokio::task::JoinSet::new();
+        for (place, source) in self.view().sources.iter().cloned().enumerate() {
+            asked.spawn(async move {
+                let begun = Instant::now();
+                let answered = tokio::time::timeout(CHECK_PATIENCE.total, source.check(CHECK_PATIENCE)).await;
+                let outcome = answered.unwrap_or_else(|_| Err("it is still starting".into()));
+                (place, source.plan.name.clone(), outcome.map(|()| begun.elapsed()))
+            });
+        }
+        let mut checked = asked.join_all().await;
+        checked.sort_unstable_by_key(|(place, ..)| *place);
+        checked.into_iter().map(|(_, name, outcome)| (name, outcome)).collect()
+    }
+
+    /// For each server: its name, whether it is ready, how often it was started, how many calls it has had.
+    pub fn figures(&self) -> Vec<Figures> {
+        self.view().sources.iter().map(|source| source.figures()).collect()
     }
 
     pub(crate) fn events(&self) -> &Events {
         &self.events
     }
 
-    fn catalogue(&self) -> Arc<Catalogue> {
-        self.catalogue.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn view(&self) -> Arc<View> {
+        self.view.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn peers(&self) -> MutexGuard<'_, BTreeMap<u64, Entry>> {
@@ -123,16 +250,8 @@ impl Hub {
         entries.next().is_none().then(|| (first.peer.clone(), first.profile.clone()))
     }
 
-    /// With one server and nothing hidden we are a pane of glass: even what is not in the catalogue is passed on.
-    fn transparent(&self) -> Option<&Arc<Source>> {
-        match self.sources.as_slice() {
-            [only] if only.plan.allow.is_empty() && only.plan.deny.is_empty() => Some(only),
-            _ => None,
-        }
-    }
-
-    /// Makes a client known. The first one to come decides how we introduce ourselves to the servers. If it is alone and
-    /// introduces itself anew with `initialize`, so do we.
+    /// Makes a client known. The first one to come decides how we introduce ourselves to the servers. If they are its own and
+    /// it introduces itself anew with `initialize`, so do we.
     fn greet(&self, peer: &Arc<Peer>, profile: &Arc<Profile>) {
         let mut peers = self.peers();
         match peers.get_mut(&peer.serial) {
@@ -145,17 +264,22 @@ impl Hub {
         }
         let is_alone = peers.len() == 1;
         drop(peers);
+        self.introduce(profile, is_alone);
+    }
+
+    /// Introduces ourselves to the servers if that has not been done, or is to be done again.
+    fn introduce(&self, profile: &Arc<Profile>, is_alone: bool) {
         self.profile.send_if_modified(|known| {
             let is_news = match known {
                 None => true,
-                Some(known) => is_alone && profile.initialize.is_some() && known != profile,
+                Some(known) => !self.is_shared && is_alone && profile.initialize.is_some() && known != profile,
             };
             if is_news {
-                for source in self.sources.iter().filter(|_| known.is_some()) {
+                for source in self.view().sources.iter().filter(|_| known.is_some()) {
                     source.renew();
                 }
                 *self.begun.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-                *known = Some(profile.clone());
+                *known = Some(if self.is_shared { shared(profile) } else { profile.clone() });
             }
             is_news
         });
@@ -165,24 +289,33 @@ impl Hub {
     async fn wait_started(&self) {
         let begun = *self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         let begun = begun.unwrap_or_else(Instant::now);
+        let view = self.view();
         let all = async {
-            for source in &self.sources {
+            for source in &view.sources {
                 source.settled().await;
             }
         };
-        let _ = tokio::time::timeout_at(begun + self.plan.startup_grace, all).await;
+        let _ = tokio::time::timeout_at(begun + view.plan.startup_grace, all).await;
     }
 
     /// Merges the lists anew and tells clients of those that changed, and of those in `told` in any case.
     pub(crate) fn rebuild(&self, told: &[Kind]) {
-        let mut current = self.catalogue.lock().unwrap_or_else(PoisonError::into_inner);
-        let offers: Vec<_> = self.sources.iter().map(|source| source.offer()).collect();
-        let (catalogue, hidden) = Catalogue::build(&self.plan, &offers);
+        self.offer(None, told);
+    }
+
+    /// Offers what the servers offer now, or what other ones do.
+    fn offer(&self, changed: Option<(Plan, Vec<Arc<Source>>)>, told: &[Kind]) {
+        let mut current = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        let (plan, sources) = changed.unwrap_or_else(|| (current.plan.clone(), current.sources.clone()));
+        let offers: Vec<_> = sources.iter().map(|source| source.offer()).collect();
+        let (catalogue, hidden) = Catalogue::build(&plan, &offers);
         let hidden: BTreeSet<_> = hidden.into_iter().collect();
-        let catalogue = Arc::new(catalogue);
-        let before = std::mem::replace(&mut *current, catalogue.clone());
+        let has_policy = plan.servers.iter().any(|server| !server.allow.is_empty() || !server.deny.is_empty());
+        let view = Arc::new(View { plan, has_policy, sources, catalogue });
+        let before = std::mem::replace(&mut *current, view.clone());
         drop(current);
-        let differs = |kind: Kind| told.contains(&kind) || before.section(kind) != catalogue.section(kind);
+        let differs =
+            |kind: Kind| told.contains(&kind) || before.catalogue.section(kind) != view.catalogue.section(kind);
         let changes = [
             (Change::Tools, differs(Kind::Tools)),
             (Change::Prompts, differs(Kind::Prompts)),
@@ -190,7 +323,7 @@ impl Hub {
         ];
         let known = std::mem::replace(&mut *self.hidden.lock().unwrap_or_else(PoisonError::into_inner), hidden.clone());
         for item in hidden.into_iter().filter(|item| !known.contains(item)) {
-            let server = self.plan.servers[item.source].name.clone();
+            let server = view.plan.servers[item.source].name.clone();
             self.events.tell(Event::Warning { server, text: item.reason });
         }
         for peer in self.all_peers() {
@@ -203,20 +336,20 @@ impl Hub {
     /// Gives a server that was started again what clients had told its predecessor.
     pub(crate) async fn restore(&self, link: &Arc<Link>) {
         if link.is_modern() {
-            return link.listen(&self.uris_of(link.source.index)).await;
+            return link.listen(&self.uris_of(&link.source)).await;
         }
         if let Some(level) = self.log_level() {
             set_level(link, &level_params(&level)).await;
         }
-        for uri in self.uris_of(link.source.index) {
+        for uri in self.uris_of(&link.source) {
             self.subscribe(link, &uri, true).await;
         }
     }
 
     /// The resources of one server that any client wants to hear of.
-    fn uris_of(&self, source: usize) -> Vec<String> {
-        let catalogue = self.catalogue();
-        let owned = |uri: &String| self.owner_of(&catalogue, uri).is_some_and(|owner| owner.index == source);
+    fn uris_of(&self, source: &Arc<Source>) -> Vec<String> {
+        let view = self.view();
+        let owned = |uri: &String| view.owner_of(uri).is_some_and(|place| Arc::ptr_eq(&view.sources[place], source));
         let uris: BTreeSet<_> =
             self.peers().values().flat_map(|entry| entry.uris.keys().cloned()).filter(owned).collect();
         uris.into_iter().collect()
@@ -224,7 +357,7 @@ impl Hub {
 
     async fn subscribe(&self, link: &Arc<Link>, uri: &str, on: bool) {
         if link.is_modern() {
-            return link.listen(&self.uris_of(link.source.index)).await;
+            return link.listen(&self.uris_of(&link.source)).await;
         }
         let method = if on { "resources/subscribe" } else { "resources/unsubscribe" };
         let params = serde_json::json!({ "uri": uri }).to_string();
@@ -268,18 +401,6 @@ impl Hub {
         }
     }
 
-    fn owner_of(&self, catalogue: &Catalogue, uri: &str) -> Option<&Arc<Source>> {
-        if let Some(index) = catalogue.resource(uri) {
-            return self.sources.get(index);
-        }
-        self.transparent().or_else(|| {
-            let has_resources = |source: &&Arc<Source>| source.ready().is_some_and(|link| link.can("resources"));
-            let mut able = self.sources.iter().filter(has_resources);
-            let only = able.next()?;
-            able.next().is_none().then_some(only)
-        })
-    }
-
     pub(crate) fn log_level(&self) -> Option<Bytes> {
         self.log_level.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -289,18 +410,20 @@ impl Service for Hub {
     const AT_ONCE: bool = false;
 
     fn info(&self) -> Bytes {
-        let only = if let [only] = self.sources.as_slice() { only.ready() } else { None };
+        let view = self.view();
+        let only = if let [only] = view.sources.as_slice() { only.ready() } else { None };
         only.and_then(|link| link.welcome()?.info.clone()).unwrap_or_else(|| Bytes::from_static(OWN_INFO.as_bytes()))
     }
 
     async fn describe(&self, peer: &Arc<Peer>, profile: &Arc<Profile>) -> Description {
         self.greet(peer, profile);
         self.wait_started().await;
-        let links: Vec<_> = self.sources.iter().map(|source| source.ready()).collect();
+        let view = self.view();
+        let links: Vec<_> = view.sources.iter().map(|source| source.ready()).collect();
         if links.iter().any(Option::is_none) {
             self.has_promised.store(true, Ordering::Relaxed);
         }
-        merge::describe(&self.plan, &links, self.info())
+        merge::describe(&links, self.info())
     }
 
     async fn request(&self, call: &Call) -> Answer {
@@ -317,12 +440,22 @@ impl Service for Hub {
         if note.method() == "notifications/initialized" {
             return;
         }
-        for link in self.sources.iter().filter_map(|source| source.ready()) {
+        for link in self.view().sources.iter().filter_map(|source| source.ready()) {
             // Without waiting: one server that does not read must not hold up what is for the others.
             if !link.is_modern() && !link.client.outlet().try_send(|out| out.extend_from_slice(note.as_json())) {
                 link.source.warn(format!("{} could not be passed on: the server does not read", note.method()));
             }
         }
+    }
+
+    async fn mirrored(&self, peer: &Arc<Peer>, profile: &Arc<Profile>, tool: &str) -> Vec<Mirrored> {
+        let known = self.view().catalogue.section(Kind::Tools).mirrored(tool);
+        if let Some(known) = known {
+            return known;
+        }
+        self.greet(peer, profile);
+        self.wait_started().await;
+        self.view().catalogue.section(Kind::Tools).mirrored(tool).unwrap_or_default()
     }
 
     async fn watch(&self, peer: &Arc<Peer>, uris: &[String], on: bool) {
@@ -339,8 +472,9 @@ impl Service for Hub {
                 }
                 before == usize::from(!on)
             };
-            let source = self.owner_of(&self.catalogue(), uri).cloned();
-            if let Some(link) = source.and_then(|source| source.ready()).filter(|_| is_turn) {
+            let view = self.view();
+            let link = view.owner_of(uri).and_then(|place| view.sources[place].ready());
+            if let Some(link) = link.filter(|_| is_turn) {
                 self.subscribe(&link, uri, on).await;
             }
         }
@@ -349,4 +483,22 @@ impl Service for Hub {
     fn closed(&self, peer: &Arc<Peer>) {
         self.peers().remove(&peer.serial);
     }
+}
+
+/// How we introduce ourselves to servers that several clients share, the first of which is this one.
+fn shared(first: &Profile) -> Arc<Profile> {
+    let version = if first.version.is_modern() { first.version } else { Version::LATEST_LEGACY };
+    let capabilities = Bytes::from_static(SHARED_CAPABILITIES.as_bytes());
+    Arc::new(Profile { version, capabilities, info: Some(Bytes::from_static(OWN_INFO.as_bytes())), initialize: None })
+}
+
+/// Ends a server that is no longer offered, once its calls have ended.
+fn retire(source: Arc<Source>) {
+    tokio::spawn(async move {
+        let deadline = Instant::now() + source.plan.max_timeout;
+        while source.ready().is_some_and(|link| link.is_busy()) && Instant::now() < deadline {
+            tokio::time::sleep(RETIRE_PAUSE).await;
+        }
+        source.stop.send_replace(true);
+    });
 }

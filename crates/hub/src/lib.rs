@@ -18,4 +18,5 @@ pub mod schema;
 mod source;
 mod upstream;
 
-pub use hub::Hub;
+pub use hub::{Hub, Reloaded};
+pub use source::Figures;

@@ -99,11 +99,17 @@ impl Link {
 
     /// Remembers that a call runs here, until the returned guard is dropped.
     pub(crate) fn enter(&self, call: &Call, asks: Option<mpsc::Sender<Ask>>) -> Entered<'_> {
+        self.source.count_call();
         let mut active = self.active();
         let key = active.last_key_value().map_or(0, |(key, _)| key + 1);
         let (peer, profile, outlet) = (call.peer.clone(), call.profile.clone(), Some(call.outlet().clone()));
         active.insert(key, Active { peer, profile, outlet, asks });
         Entered { link: self, key }
+    }
+
+    /// Whether any call is running here.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.active().is_empty()
     }
 
     /// The call on whose account a question of the server is: the oldest of the only client that has any. Clients must

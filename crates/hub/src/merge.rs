@@ -1,7 +1,6 @@
 //! What the hub says about itself: the sum of what its servers say.
 
 use crate::link::Link;
-use crate::plan::Plan;
 use bytes::Bytes;
 use rialto_mcp::json::{self, Members};
 use rialto_mcp::server::Description;
@@ -23,7 +22,7 @@ const KNOWN: [&str; 8] = [
 ];
 
 /// Describes the hub in front of `links`, which are in the order of the plan; absent ones are not ready.
-pub(crate) fn describe(plan: &Plan, links: &[Option<Arc<Link>>], info: Bytes) -> Description {
+pub(crate) fn describe(links: &[Option<Arc<Link>>], info: Bytes) -> Description {
     let ready: Vec<_> = links.iter().flatten().filter_map(|link| Some((link, link.welcome()?))).collect();
     if let ([_], [(_, welcome)]) = (links, ready.as_slice()) {
         let mut more = Vec::new();
@@ -48,7 +47,7 @@ pub(crate) fn describe(plan: &Plan, links: &[Option<Arc<Link>>], info: Bytes) ->
         let routed = [b"{".as_slice(), &routed, b"}"].concat();
         capabilities = united(&capabilities, &routed);
         if let Some(text) = &welcome.instructions {
-            let name = &plan.servers[link.source.index].name;
+            let name = &link.source.plan.name;
             instructions.push_str(&format!("{}## {name}\n\n{text}", if instructions.is_empty() { "" } else { "\n\n" }));
         }
     }

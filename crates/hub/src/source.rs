@@ -15,7 +15,7 @@ use rialto_mcp::outlet::outlet;
 use rialto_mcp::peer::Profile;
 use rialto_mcp::pending::Patience;
 use std::collections::{HashSet, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -54,19 +54,60 @@ pub(crate) enum State {
 /// One server.
 #[derive(Debug)]
 pub(crate) struct Source {
-    pub(crate) index: usize,
     pub(crate) plan: ServerPlan,
     state: watch::Sender<State>,
     /// What it offers, kept while it is being started again.
     offer: Mutex<Option<Offer>>,
     stale: Mutex<Stale>,
+    /// Ends it when it turns true.
+    pub(crate) stop: watch::Sender<bool>,
+    starts: AtomicU64,
+    calls: AtomicU64,
     events: Events,
 }
 
+/// How a server has fared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Figures {
+    pub name: String,
+    pub is_ready: bool,
+    pub starts: u64,
+    pub calls: u64,
+}
+
 impl Source {
-    pub(crate) fn new(index: usize, plan: ServerPlan, events: Events) -> Arc<Self> {
-        let state = watch::Sender::new(State::Starting);
-        Arc::new(Self { index, plan, state, offer: Mutex::default(), stale: Mutex::default(), events })
+    pub(crate) fn new(plan: ServerPlan, events: Events) -> Arc<Self> {
+        Arc::new(Self {
+            plan,
+            state: watch::Sender::new(State::Starting),
+            offer: Mutex::default(),
+            stale: Mutex::default(),
+            stop: watch::Sender::new(false),
+            starts: AtomicU64::new(0),
+            calls: AtomicU64::new(0),
+            events,
+        })
+    }
+
+    pub(crate) fn count_call(&self) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn figures(&self) -> Figures {
+        Figures {
+            name: self.plan.name.clone(),
+            is_ready: self.ready().is_some(),
+            starts: self.starts.load(Ordering::Relaxed),
+            calls: self.calls.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Asks the server something that every server answers.
+    pub(crate) async fn check(&self, patience: Patience) -> Result<(), String> {
+        let link = self.link().await.map_err(|reason| reason.to_string())?;
+        let method = if link.is_modern() { "server/discover" } else { "ping" };
+        // Even a refusal is an answer.
+        link.ask(method, b"{}", patience).await.map(drop).map_err(|fault| fault.to_string())
     }
 
     fn offer_lock(&self) -> MutexGuard<'_, Option<Offer>> {
@@ -168,6 +209,7 @@ impl Source {
         stop: &mut watch::Receiver<bool>,
         may_probe: bool,
     ) -> Life {
+        self.starts.fetch_add(1, Ordering::Relaxed);
         let name = &self.plan.name;
         let (mut child, input, output) = match Child::start(&self.plan, guard, &self.events) {
             Ok(started) => started,

@@ -48,8 +48,6 @@ struct State {
     /// The last event that a reader was given.
     sent: u64,
     has_ended: bool,
-    /// The first reader is to be let go once it knows where it is.
-    lets_go: bool,
     /// Which reader has the stream; 0 if none has.
     reader: u64,
     readers: u64,
@@ -80,7 +78,6 @@ impl Stream {
             next: 1,
             sent: 0,
             has_ended: false,
-            lets_go: false,
             reader: 0,
             readers: 0,
             since: Instant::now(),
@@ -97,11 +94,6 @@ impl Stream {
         let mut state = self.state();
         self.keep(&mut state, lines);
         state.has_ended |= last;
-    }
-
-    /// Lets its reader go as soon as it has what there is; it comes back for the rest.
-    pub(super) fn let_go(&self) {
-        self.state().lets_go = true;
     }
 
     pub(super) fn has_reader(&self) -> bool {
@@ -203,6 +195,12 @@ impl Reader {
         self
     }
 
+    /// Sends no more than where the client is, so that it can come back.
+    pub(super) fn briefly(self) -> Self {
+        self.stream.state().reader = 0;
+        self
+    }
+
     /// The next events; `None` when the connection should be closed.
     pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if let Some(opening) = self.opening.take() {
@@ -228,7 +226,7 @@ impl Reader {
                 self.alive.as_mut().reset(Instant::now() + KEEP_ALIVE);
                 return Poll::Ready(Some(text));
             }
-            if state.has_ended || std::mem::take(&mut state.lets_go) {
+            if state.has_ended {
                 return Poll::Ready(None);
             }
             match state.drain.poll_take(context, &mut Vec::new()) {

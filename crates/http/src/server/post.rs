@@ -43,7 +43,7 @@ enum First {
     Nothing,
     /// Nothing yet.
     Later,
-    /// Nothing that this connection should be kept for.
+    /// Nothing yet, and the client should come back for it.
     LetGo,
 }
 
@@ -147,20 +147,18 @@ impl<S: Service> Endpoint<S> {
         drain: Drain,
         status: StatusCode,
     ) -> Response<Body> {
-        if let First::Answer(text) = first {
-            return response::json(status, text);
-        }
-        if let First::Nothing = first {
-            return response::empty(StatusCode::ACCEPTED);
-        }
+        let (text, last, stays) = match first {
+            First::Answer(text) => return response::json(status, text),
+            First::Nothing => return response::empty(StatusCode::ACCEPTED),
+            First::Messages { text, last } => (text, last, true),
+            First::Later => (Vec::new(), false, true),
+            First::LetGo => (Vec::new(), false, false),
+        };
         let stream = held.stream(drain);
-        match first {
-            First::Messages { text, last } => stream.fill(&text, last),
-            First::LetGo => stream.let_go(),
-            _ => {}
-        }
+        stream.fill(&text, last);
         let primes = held.session.peer().version() >= Version::V2025_11_25;
-        response::events(stream.read(0, primes, self.counts.stream(), None))
+        let reader = stream.read(0, primes, self.counts.stream(), None);
+        response::events(if stays { reader } else { reader.briefly() })
     }
 
     async fn post_stateless(

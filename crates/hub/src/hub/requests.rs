@@ -1,10 +1,11 @@
 //! Requests: which server each is for, and what is changed on its way there.
 
-use super::Hub;
+use super::{Hub, View};
 use crate::bridge;
 use crate::catalogue::{Kind, Route};
 use crate::link::Link;
 use crate::name;
+use crate::source::Source;
 use bytes::Bytes;
 use rialto_mcp::call::Call;
 use rialto_mcp::error::{self, Error};
@@ -23,10 +24,10 @@ impl Hub {
     async fn list(&self, kind: Kind, call: &Call) -> Answer {
         self.wait_started().await;
         self.freshen(kind).await;
-        let catalogue = self.catalogue();
-        let section = catalogue.section(kind);
+        let view = self.view();
+        let section = view.catalogue.section(kind);
         // What was promised for servers to come is an empty list as long as they do not come.
-        if let [only] = self.sources.as_slice()
+        if let [only] = view.sources.as_slice()
             && !self.has_promised.load(Ordering::Relaxed)
             && only.ready().is_some_and(|link| !link.can(kind.capability()))
         {
@@ -45,7 +46,7 @@ impl Hub {
     /// Asks those servers again that would not have told of a change.
     async fn freshen(&self, kind: Kind) {
         let silent = |link: &Arc<Link>| link.can(kind.capability()) && !link.flag(kind.capability(), "listChanged");
-        let links: Vec<_> = self.sources.iter().filter_map(|source| source.ready()).filter(silent).collect();
+        let links: Vec<_> = self.view().sources.iter().filter_map(|source| source.ready()).filter(silent).collect();
         if links.is_empty() {
             return;
         }
@@ -66,8 +67,9 @@ impl Hub {
     }
 
     /// Finds the server behind a name that is not known yet: it may belong to a server that is starting, or down.
-    async fn late_route(&self, kind: Kind, public: &str) -> Result<Option<Route>, Down> {
-        let named = self.sources.iter().find(|source| public.starts_with(&name::public(&source.plan.name, "")));
+    async fn late_route(&self, kind: Kind, public: &str) -> Result<Option<(Arc<View>, Route)>, Down> {
+        let view = self.view();
+        let named = view.sources.iter().find(|source| public.starts_with(&name::public(&source.plan.name, "")));
         let mut down = None;
         match named {
             Some(source) if !source.has_offer() => {
@@ -79,11 +81,12 @@ impl Hub {
             }
             _ => self.wait_started().await,
         }
-        let found = self.catalogue().section(kind).route(public).cloned();
-        let found = found.or_else(|| self.transparent().map(|only| Route { source: only.index, name: public.into() }));
+        let view = self.view();
+        let found = view.catalogue.section(kind).route(public).cloned();
+        let found = found.or_else(|| view.transparent().map(|only| Route { source: only, name: public.into() }));
         match (found, down) {
             (None, Some(down)) => Err(down),
-            (found, _) => Ok(found),
+            (found, _) => Ok(found.map(|route| (view, route))),
         }
     }
 
@@ -96,19 +99,19 @@ impl Hub {
         let Some(public) = json::string(&call.params()[place.clone()]) else {
             return Answer::Error(Error::invalid_params("`name` must be a string"));
         };
-        if self.has_policy && has_second_name(call.params()) {
+        let view = self.view();
+        if view.has_policy && has_second_name(call.params()) {
             return Answer::Error(Error::invalid_params("`name` is given twice, in different spellings"));
         }
-        let catalogue = self.catalogue();
         let late;
-        let route = match catalogue.section(kind).route(&public) {
-            Some(route) => Some(route),
+        let (view, route) = match view.catalogue.section(kind).route(&public) {
+            Some(route) => (&view, Some(route)),
             None => {
                 late = match Box::pin(self.late_route(kind, &public)).await {
                     Ok(late) => late,
                     Err(down) => return Answer::Error(bridge::unanswered(&down.server, call.method(), &down.fault)),
                 };
-                late.as_ref()
+                late.as_ref().map_or((&view, None), |(later, route)| (later, Some(route)))
             }
         };
         let Some(route) = route else {
@@ -118,21 +121,23 @@ impl Hub {
             };
             return Answer::Error(Error::new(kind, format!("Unknown {what}: {public}")).with("name", &*public));
         };
+        let source = &view.sources[route.source];
         if *route.name == *public {
-            return self.pass(route.source, call, &[]).await;
+            return self.pass(source, call, &[]).await;
         }
         let name = json::quoted(&route.name);
-        self.pass(route.source, call, &[(place, &name)]).await
+        self.pass(source, call, &[(place, &name)]).await
     }
 
     async fn by_uri(&self, call: &Call) -> Answer {
         let Some(uri) = json::get_string(call.params(), "uri").map(|uri| uri.into_owned()) else {
             return Answer::Error(Error::invalid_params("`uri` must be a string"));
         };
-        if self.owner_of(&self.catalogue(), &uri).is_none() {
+        if self.view().owner_of(&uri).is_none() {
             self.wait_started().await;
         }
-        let Some(source) = self.owner_of(&self.catalogue(), &uri).map(|source| source.index) else {
+        let view = self.view();
+        let Some(source) = view.owner_of(&uri).map(|place| &view.sources[place]) else {
             let error = Error::new(error::Kind::ResourceNotFound, format!("Resource not found: {uri}"));
             return Answer::Error(error.with("uri", uri));
         };
@@ -143,7 +148,7 @@ impl Hub {
         }
     }
 
-    async fn note_subscription(&self, call: &Call, source: usize, uri: String, on: bool) -> Answer {
+    async fn note_subscription(&self, call: &Call, source: &Arc<Source>, uri: String, on: bool) -> Answer {
         let others_want = {
             let mut peers = self.peers();
             if let Some(entry) = peers.get_mut(&call.peer.serial) {
@@ -158,7 +163,7 @@ impl Hub {
         if !on && others_want {
             return Answer::empty();
         }
-        match self.sources[source].link().await {
+        match source.link().await {
             Ok(link) if link.is_modern() => {
                 self.subscribe(&link, &uri, on).await;
                 Answer::empty()
@@ -174,11 +179,10 @@ impl Hub {
         };
         let object = &params[reference.clone()];
         if let Some(uri) = json::get_string(object, "uri") {
-            let catalogue = self.catalogue();
-            let route = catalogue.section(Kind::Templates).route(&uri).map(|route| route.source);
-            let source = route.or_else(|| self.owner_of(&catalogue, &uri).map(|source| source.index));
-            return match source {
-                Some(source) => self.pass(source, call, &[]).await,
+            let view = self.view();
+            let route = view.catalogue.section(Kind::Templates).route(&uri).map(|route| route.source);
+            return match route.or_else(|| view.owner_of(&uri)) {
+                Some(place) => self.pass(&view.sources[place], call, &[]).await,
                 None => Answer::Error(
                     Error::new(error::Kind::ResourceNotFound, format!("Resource not found: {uri}")).with("uri", &*uri),
                 ),
@@ -194,14 +198,14 @@ impl Hub {
             Ok(route) => route,
             Err(down) => return Answer::Error(bridge::unanswered(&down.server, call.method(), &down.fault)),
         };
-        let Some(route) = route else {
+        let Some((view, route)) = route else {
             let error = Error::new(error::Kind::PromptNotFound, format!("Unknown prompt: {public}"));
             return Answer::Error(error.with("name", public));
         };
         let name = json::quoted(&route.name);
         let place = place.start + reference.start..place.end + reference.start;
         let edits: &[Edit<'_>] = if *route.name == *public { &[] } else { &[(place, &name)] };
-        self.pass(route.source, call, edits).await
+        self.pass(&view.sources[route.source], call, edits).await
     }
 
     async fn set_level(&self, call: &Call) -> Answer {
@@ -213,13 +217,14 @@ impl Hub {
         let level: &[u8] = if is_short { b"\"warning\"" } else { &call.params()[place.clone()] };
         *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(Bytes::copy_from_slice(level));
         let edits: &[Edit<'_>] = if is_short { &[(place, level)] } else { &[] };
-        if let [only] = self.sources.as_slice()
+        let view = self.view();
+        if let [only] = view.sources.as_slice()
             && only.ready().is_none_or(|link| !link.is_modern())
         {
-            return self.pass(0, call, edits).await;
+            return self.pass(only, call, edits).await;
         }
         let mut asked = tokio::task::JoinSet::new();
-        for link in self.sources.iter().filter_map(|source| source.ready()) {
+        for link in view.sources.iter().filter_map(|source| source.ready()) {
             let params = level_params(level);
             asked.spawn(async move { set_level(&link, &params).await });
         }
@@ -237,14 +242,15 @@ impl Hub {
             "completion/complete" => self.complete(call).await,
             "logging/setLevel" => self.set_level(call).await,
             // What no version of the protocol knows can be passed on only where there is no choice.
-            _ if self.sources.len() == 1 => self.pass(0, call, &[]).await,
-            method => Answer::Error(Error::method_not_found(method)),
+            method => match self.view().sources.as_slice() {
+                [only] => self.pass(only, call, &[]).await,
+                _ => Answer::Error(Error::method_not_found(method)),
+            },
         }
     }
 
     /// Passes a call on to one server.
-    async fn pass(&self, source: usize, call: &Call, edits: &[Edit<'_>]) -> Answer {
-        let source = &self.sources[source];
+    async fn pass(&self, source: &Arc<Source>, call: &Call, edits: &[Edit<'_>]) -> Answer {
         let link = match source.ready() {
             Some(link) => Ok(link),
             None => Box::pin(source.link()).await,
