@@ -2,21 +2,17 @@
 //!
 //! Selling and buying have different keys, so that nobody can tell by the key that they are the same person.
 
-use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use nostr::nips::nip19::ToBech32;
 use nostr::prelude::Keys;
 
 use crate::environment::Environment;
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paths::Directories;
-
-/// No key file is longer.
-const MAX_FILE: u64 = 4096;
+use crate::secret_file::{self, What};
 
 /// Which key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,25 +77,9 @@ pub(crate) fn load(role: Role, file: Option<&Path>, environment: &Environment) -
 
 /// `None` if there is no such file.
 fn read(path: &Path) -> Result<Option<Keys>, Failure> {
-    let name = path.display();
-    let unreadable =
-        |error: &std::io::Error| Failure::unexpected(format!("cannot read the key file `{name}`")).because(error);
-    let file = match fs::File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(unreadable(&error)),
-    };
-    let mode = file.metadata().map_err(|error| unreadable(&error))?.permissions().mode();
-    if mode & 0o077 != 0 {
-        return Err(Failure::new(Exit::NotAllowed, format!("others can read the key file `{name}`"))
-            .code("key_exposed")
-            .hint(format!("chmod 600 {name}")));
-    }
-    let mut text = String::new();
-    // A file that is no text is no key either; its content is not repeated in any message.
-    let _ = file.take(MAX_FILE).read_to_string(&mut text);
-    let keys = Keys::parse(text.trim()).map_err(|_| {
-        Failure::config(format!("`{name}` holds no secret key"))
+    let Some(text) = secret_file::read(path, What::Key)? else { return Ok(None) };
+    let keys = Keys::parse(&text).map_err(|_| {
+        Failure::config(format!("`{}` holds no secret key", path.display()))
             .code("key_invalid")
             .hint("it must hold one line: nsec1… or 64 hexadecimal digits")
     })?;
@@ -111,18 +91,7 @@ fn write(path: &Path, keys: &Keys) -> Result<(), Failure> {
         Failure::unexpected(format!("cannot write the key file `{}`", path.display())).because(error)
     };
     let secret = keys.secret_key().to_bech32().map_err(|error| unwritable(&error))?;
-    // Never half a key: a new name first, then the real one.
-    let draft = path.with_extension(format!("new-{}", std::process::id()));
-    let make = || {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-        file.write_all(format!("{secret}\n").as_bytes())?;
-        file.sync_all()?;
-        // Fails if there is one by now.
-        fs::hard_link(&draft, path)
-    };
-    let made = make();
-    let _ = fs::remove_file(&draft);
-    made.map_err(|error| unwritable(&error))
+    secret_file::write(path, What::Key, &secret)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod identity;
 mod output;
 mod paths;
 mod relays;
+mod secret_file;
 mod suggest;
 mod talk;
 mod wires;

@@ -1,5 +1,9 @@
 //! `rialto gateway`: many MCP servers behind one endpoint.
 
+mod http;
+mod reload;
+mod token;
+
 use std::path::PathBuf;
 
 use clap::Args;
@@ -26,6 +30,8 @@ Examples:
   rialto gateway --stdio --config claude_desktop_config.json
   rialto gateway --stdio --config a.json --config b.json --prefix conflict
   rialto gateway --stdio                      The servers of rialto.toml and of the user's file
+  rialto gateway --http                       The same for many clients, at http://127.0.0.1:7400/mcp
+  rialto gateway --print-token                What they show as bearer token
 
 In an MCP host:
   {\"mcpServers\": {\"rialto\": {\"command\": \"rialto\", \"args\": [\"gateway\", \"--stdio\"]}}}";
@@ -33,13 +39,17 @@ In an MCP host:
 /// Run MCP servers and offer them as one
 ///
 /// Reads the `mcpServers` file of any MCP host as it is, the `servers` of VS Code, and rialto.toml. One server that
-/// fails does not take the others with it.
+/// fails does not take the others with it. When one of these files changes (or on SIGHUP), only the servers that changed
+/// are exchanged.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// Serve one MCP host over standard input and output
     #[arg(long)]
     stdio: bool,
+
+    #[command(flatten)]
+    http: http::Flags,
 
     #[command(flatten)]
     settings: SettingFlags,
@@ -50,7 +60,7 @@ pub(crate) struct Arguments {
 }
 
 /// Flags that set what files and variables may set as well.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct SettingFlags {
     /// File with servers, read instead of the project and user file; may be repeated, the last one wins
     #[arg(long, value_name = "FILE")]
@@ -94,14 +104,49 @@ impl SettingFlags {
 }
 
 pub(crate) fn run(arguments: Arguments, environment: &Environment, talk: &Talk) -> Outcome {
-    if !arguments.stdio {
-        return Err(Failure::usage("how should an MCP host reach the gateway?").hint("rialto gateway --stdio"));
+    let Arguments { stdio, http, settings, command } = arguments;
+    if http.print_token {
+        return token::print(environment, talk);
     }
+    let typed = match (stdio, http.address) {
+        (true, None) => "rialto gateway --stdio",
+        (false, Some(_)) => "rialto gateway --http",
+        (true, Some(_)) => {
+            return Err(Failure::usage(
+                "a gateway serves one host over --stdio, or many clients over --http, not both",
+            ));
+        }
+        (false, None) => {
+            return Err(Failure::usage("how should an MCP host reach the gateway?")
+                .hint("rialto gateway --stdio\nrialto gateway --http"));
+        }
+    };
     refuse_loops()?;
-    let plan = make_plan("rialto gateway --stdio", &arguments.command, arguments.settings, environment, talk)?;
+    let sources = Sources { typed, command, settings, environment };
+    let (plan, paths) = sources.plan(talk)?;
     let names: Vec<&str> = plan.servers.iter().map(|server| server.name.as_str()).collect();
     talk.verbose(&format!("servers: {}", names.join(", ")));
-    wait_for(gateway_stdio(plan, *talk))
+    wait_for(async {
+        if stdio {
+            return gateway_stdio(plan, &sources, paths, *talk).await;
+        }
+        http::serve(http, plan, &sources, paths, *talk).await
+    })
+}
+
+/// Where the servers to run are written; read again when that changes.
+struct Sources<'a> {
+    typed: &'static str,
+    command: Vec<String>,
+    settings: SettingFlags,
+    environment: &'a Environment,
+}
+
+impl Sources<'_> {
+    /// The servers to run now, and the files that say so.
+    fn plan(&self, talk: &Talk) -> Result<(Plan, Vec<PathBuf>), Failure> {
+        read_plan(self.typed, &self.command, self.settings.clone(), self.environment, talk)
+    }
 }
 
 /// A configuration that leads to this command itself would start processes without end.
@@ -117,14 +162,16 @@ pub(crate) fn refuse_loops() -> Outcome {
 }
 
 /// Serves one MCP host on standard input and output until it goes away.
-async fn gateway_stdio(plan: Plan, talk: Talk) -> Outcome {
+async fn gateway_stdio(plan: Plan, sources: &Sources<'_>, paths: Vec<PathBuf>, talk: Talk) -> Outcome {
     let guard = new_guard()?;
     let (aside, last_words) = Aside::new(talk);
     let hub = Hub::start(plan, guard, Events::new(move |event| tell(&aside, &event)));
+    let reloading = reload::watch(&hub, sources, paths, talk);
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| no_signals(&error))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| no_signals(&error))?;
     let served = tokio::select! {
         served = serve(hub.clone(), stdio::streams()) => served,
+        failed = reloading => return failed,
         _ = terminate.recv() => Ok(()),
         _ = interrupt.recv() => Ok(()),
     };
@@ -169,6 +216,17 @@ pub(crate) fn make_plan(
     environment: &Environment,
     talk: &Talk,
 ) -> Result<Plan, Failure> {
+    Ok(read_plan(typed, command, settings, environment, talk)?.0)
+}
+
+/// The same, with the files that were read.
+fn read_plan(
+    typed: &str,
+    command: &[String],
+    settings: SettingFlags,
+    environment: &Environment,
+    talk: &Talk,
+) -> Result<(Plan, Vec<PathBuf>), Failure> {
     let scope = if command.is_empty() { Scope::Everything } else { Scope::SettingsOnly };
     let directory = current_directory()?;
     let flags = settings.layer();
@@ -183,7 +241,7 @@ pub(crate) fn make_plan(
     for warning in report.into_result()? {
         talk.warn(&warning.line());
     }
-    if plan.servers.is_empty() { Err(nothing_to_run(typed, &config)) } else { Ok(plan) }
+    if plan.servers.is_empty() { Err(nothing_to_run(typed, &config)) } else { Ok((plan, config.paths)) }
 }
 
 fn nothing_to_run(typed: &str, config: &Config) -> Failure {

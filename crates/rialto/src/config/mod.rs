@@ -63,13 +63,22 @@ pub(crate) struct Config {
     pub(crate) skipped: usize,
     /// The names of the files that were read, lowest layer first.
     pub(crate) files: Vec<String>,
+    /// The same as paths, those included that could not be read.
+    pub(crate) paths: Vec<PathBuf>,
 }
 
 /// Reads all layers. What is wrong goes to `report`, and the rest is returned all the same.
 pub(crate) fn load(request: &Request<'_>, report: &mut Report) -> Config {
     let files = chosen_files(request);
     let environment_layer = Layer::of_environment(request.environment, report);
-    let mut stack = Stack { request, layer: Layer::default(), servers: Vec::new(), skipped: 0, files: Vec::new() };
+    let mut stack = Stack {
+        request,
+        layer: Layer::default(),
+        servers: Vec::new(),
+        skipped: 0,
+        files: Vec::new(),
+        paths: Vec::new(),
+    };
     for (role, path) in &files {
         stack.add(*role, path, report);
     }
@@ -79,8 +88,8 @@ pub(crate) fn load(request: &Request<'_>, report: &mut Report) -> Config {
         // One server alone cannot clash with another.
         Scope::SettingsOnly => Prefix::Never,
     };
-    let Stack { servers, skipped, files, .. } = stack;
-    Config { settings: Settings::complete(layer, default_prefix), servers, skipped, files }
+    let Stack { servers, skipped, files, paths, .. } = stack;
+    Config { settings: Settings::complete(layer, default_prefix), servers, skipped, files, paths }
 }
 
 /// The files to read, lowest layer first.
@@ -106,10 +115,12 @@ struct Stack<'a> {
     servers: Vec<ServerEntry>,
     skipped: usize,
     files: Vec<String>,
+    paths: Vec<PathBuf>,
 }
 
 impl Stack<'_> {
     fn add(&mut self, role: Role, path: &Path, report: &mut Report) {
+        self.paths.push(self.request.directory.join(path));
         let source = match Source::read(role, path, self.request.directory) {
             Ok(source) => Arc::new(source),
             Err(unreadable) => return report.unreadable(&unreadable),
@@ -147,6 +158,7 @@ impl Stack<'_> {
             Ok(path) => importer.base().join(expand::home_relative(&path, environment)),
             Err(error) => return report.error_with_hint(importer, &import.span, error.message, error.hint),
         };
+        self.paths.push(self.request.directory.join(&path));
         let source = match Source::read(Role::Imported, &path, self.request.directory) {
             Ok(source) => Arc::new(source),
             Err(unreadable) => {
