@@ -10,15 +10,17 @@
 
 #[path = "../interop/peers.rs"]
 mod peers;
+#[allow(dead_code, reason = "its own `main` is for those who start it by hand")]
 #[path = "../../../http/examples/conformance_server/main.rs"]
 mod server;
+#[path = "../interop/serving.rs"]
+mod serving;
 #[path = "../stage/mod.rs"]
 mod stage;
 
 mod findings;
 mod gateway;
 mod own;
-mod serving;
 mod suite;
 
 /// The word that makes this binary the server.
