@@ -215,8 +215,11 @@ impl Hub {
         // A common misspelling.
         let is_short = json::string(&call.params()[place.clone()]).as_deref() == Some("warn");
         let level: &[u8] = if is_short { b"\"warning\"" } else { &call.params()[place.clone()] };
+        let wanted = self.note_level(&call.peer, level);
+        let is_changed = wanted != level;
+        let level = &wanted;
         *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(Bytes::copy_from_slice(level));
-        let edits: &[Edit<'_>] = if is_short { &[(place, level)] } else { &[] };
+        let edits: &[Edit<'_>] = if is_short || is_changed { &[(place, level)] } else { &[] };
         let view = self.view();
         if let [only] = view.sources.as_slice()
             && only.ready().is_none_or(|link| !link.is_modern())

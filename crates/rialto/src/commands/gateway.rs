@@ -15,6 +15,7 @@ use rialto_mcp::serve::serve;
 use rialto_mcp::stdio;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::commands::gateway::reload::HangUp;
 use crate::commands::{current_directory, guard, wait_for};
 use crate::config::planning;
 use crate::config::problem::Report;
@@ -39,8 +40,8 @@ In an MCP host:
 /// Run MCP servers and offer them as one
 ///
 /// Reads the `mcpServers` file of any MCP host as it is, the `servers` of VS Code, and rialto.toml. One server that
-/// fails does not take the others with it. When one of these files changes (or on SIGHUP), only the servers that changed
-/// are exchanged.
+/// fails does not take the others with it. When one of these files changes, only the servers that changed are
+/// exchanged; a gateway without a terminal reads them on SIGHUP, too.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -166,7 +167,7 @@ async fn gateway_stdio(plan: Plan, sources: &Sources<'_>, paths: Vec<PathBuf>, t
     let guard = new_guard()?;
     let (aside, last_words) = Aside::new(talk);
     let hub = Hub::start(plan, guard, Events::new(move |event| tell(&aside, &event)));
-    let reloading = reload::watch(&hub, sources, paths, talk);
+    let reloading = reload::watch(&hub, sources, paths, HangUp::Ends, talk);
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| no_signals(&error))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| no_signals(&error))?;
     let served = tokio::select! {
