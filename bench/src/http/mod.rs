@@ -14,7 +14,7 @@ use crate::{
     subject::Speed,
 };
 use client::Clients;
-use subject::{Era, Subject};
+use subject::Subject;
 
 const USAGE: &str = "\
 usage: rialto-bench http [--quick] [--rounds N] [--only TEXT]
