@@ -1,7 +1,7 @@
 //! Requests: which server each is for, and what is changed on its way there.
 
 use super::{Hub, View};
-use crate::bridge;
+use crate::bridge::{self, Forgotten};
 use crate::catalogue::{Kind, Route};
 use crate::link::Link;
 use crate::name;
@@ -258,13 +258,20 @@ impl Hub {
             Some(link) => Ok(link),
             None => Box::pin(source.link()).await,
         };
-        match link {
-            Ok(link) => bridge::forward(self, &link, call, edits).await,
-            Err(reason) => {
-                let fault = Fault::Closed(reason);
-                Answer::Error(bridge::unanswered(&source.plan.name, call.method(), &fault))
-            }
-        }
+        let fault = match link {
+            Ok(link) => match bridge::forward(self, &link, call, edits).await {
+                Ok(answer) => return answer,
+                Err(Forgotten) => match Box::pin(source.link_after(Some(&link))).await {
+                    Ok(link) => match Box::pin(bridge::forward(self, &link, call, edits)).await {
+                        Ok(answer) => return answer,
+                        Err(Forgotten) => Fault::SessionGone,
+                    },
+                    Err(reason) => Fault::Closed(reason),
+                },
+            },
+            Err(reason) => Fault::Closed(reason),
+        };
+        Answer::Error(bridge::unanswered(&source.plan.name, call.method(), &fault))
     }
 }
 
