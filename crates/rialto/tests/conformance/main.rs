@@ -2,12 +2,14 @@
 //! against our client.
 //!
 //! The suite and the other server are installed by `interop/setup`; where they are missing these tests say so and pass,
-//! with `CI=true` they fail. Our own server is this binary, started again.
+//! with `CI=true` they fail. Our own server and client are this binary, started again.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is its own runner")]
 
+#[path = "../../../http/examples/conformance_client/main.rs"]
+mod client;
 #[path = "../interop/peers.rs"]
 mod peers;
 #[allow(dead_code, reason = "its own `main` is for those who start it by hand")]
@@ -21,16 +23,24 @@ mod stage;
 mod findings;
 mod gateway;
 mod own;
+mod own_client;
 mod suite;
 
-/// The word that makes this binary the server.
-const SERVE: &str = "serve-the-suite";
+use std::process::ExitCode;
 
-fn main() {
+/// The words that make this binary the server, and the client.
+const SERVE: &str = "serve-the-suite";
+const CALL: &str = "call-the-suite";
+
+fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    if let [SERVE, rest @ ..] = arguments.as_slice() {
-        return server::run(rest).expect("the server runs");
+    match arguments.as_slice() {
+        [SERVE, rest @ ..] => {
+            server::run(rest).expect("the server runs");
+            ExitCode::SUCCESS
+        }
+        [CALL, ..] => client::main(),
+        _ => stage::runner::main(&[own::CASES, own_client::CASES, gateway::CASES], &[]),
     }
-    stage::runner::main(&[own::CASES, gateway::CASES], &[]);
 }

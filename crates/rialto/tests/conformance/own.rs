@@ -7,6 +7,7 @@ use crate::stage::runner::{Case, case};
 use crate::suite::{Selection, run};
 
 pub(crate) const CASES: &[Case] = &[
+    case!(our_server_in_older_versions),
     case!(our_server_in_2025_11_25),
     case!(our_server_in_2026_07_28),
     case!(our_server_and_what_2025_11_25_requires),
@@ -31,6 +32,13 @@ pub(crate) const TASKS: [&str; 10] = [
 fn server() -> Serving {
     let program = std::env::current_exe().unwrap();
     Serving::start(&words(&[program.to_str().unwrap(), SERVE, "--http", "127.0.0.1:0"]))
+}
+
+fn our_server_in_older_versions() {
+    let Some(peers) = Peers::installed() else { return };
+    let server = server();
+    run(&peers, "own-2025-03-26", &server.url, Selection::Everything("2025-03-26")).expect(1, 3);
+    run(&peers, "own-2025-06-18", &server.url, Selection::Everything("2025-06-18")).expect(27, 56);
 }
 
 fn our_server_in_2025_11_25() {
