@@ -89,6 +89,7 @@ impl Peers {
             "node/node_modules/@modelcontextprotocol/server/package.json",
             "node/node_modules/.bin/mcp-inspector",
             "node/node_modules/nostr-tools/package.json",
+            "node/node_modules/applesauce-signers/package.json",
             "python/venv/bin/nostr-relay",
             "python/venv-agentstr/bin/python",
             "conformance/node_modules/@modelcontextprotocol/conformance/dist/index.js",
@@ -192,6 +193,16 @@ impl Peers {
 
     pub(crate) fn dm_provider(&self) -> Vec<String> {
         self.node("dm-provider.mjs")
+    }
+
+    /// A remote signer, written from the NIP with nostr-tools.
+    pub(crate) fn own_signer(&self) -> Vec<String> {
+        self.node("signer.mjs")
+    }
+
+    /// A remote signer by others.
+    pub(crate) fn applesauce_signer(&self) -> Vec<String> {
+        self.node("signer-applesauce.mjs")
     }
 
     /// Another implementation of a relay, which wants a configuration file.

@@ -2,10 +2,11 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use nostr::prelude::{Kind, RelayUrl};
-use rialto_nostr_tools::{Guard, Keyring, Options, Passphrase};
+use rialto_nostr_tools::{Guard, Home, Keyring, Options, Passphrase};
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
 use super::failure;
@@ -122,6 +123,14 @@ pub(crate) struct Settings {
     #[command(flatten)]
     relays: RelayFlags,
 
+    /// Keep the secrets of new keys in the keyring of the system, instead of in files
+    #[arg(long)]
+    keyring: bool,
+
+    /// How long a remote signer (NIP-46) may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=600))]
+    signer_timeout: u64,
+
     /// Offer only tools that read; nothing is changed, signed or published
     #[arg(long, help_heading = "Limits")]
     read_only: bool,
@@ -138,7 +147,7 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "KIND", help_heading = "Limits")]
     allow_kind: Vec<u16>,
 
-    /// Use only these relays, whoever names others; may be repeated
+    /// Use only these relays, whoever names others, a remote signer included; may be repeated
     #[arg(long, value_name = "URL", help_heading = "Limits")]
     allow_relay: Vec<String>,
 
@@ -189,6 +198,8 @@ impl Settings {
             relays: chosen,
             guard,
             passphrase: self.place.passphrase(environment)?,
+            home: if self.keyring { Home::System } else { Home::Files },
+            signer_patience: Duration::from_secs(self.signer_timeout),
         })
     }
 }
