@@ -63,16 +63,23 @@ impl Drop for Running {
     }
 }
 
+/// The server has forgotten the session, and did not look at the call: it can be made again in the next one.
+#[derive(Debug)]
+pub(crate) struct Forgotten;
+
 /// Passes a call on over `link`, with `edits` in its params, and brings back the answer.
-pub(crate) async fn forward(hub: &Hub, link: &Arc<Link>, call: &Call, edits: &[Edit<'_>]) -> Answer {
+pub(crate) async fn forward(hub: &Hub, link: &Arc<Link>, call: &Call, edits: &[Edit<'_>]) -> Result<Answer, Forgotten> {
     match (call.version().is_modern(), link.is_modern()) {
-        (false, true) => Box::pin(to_modern(hub, link, call, edits)).await,
+        (false, true) => Ok(Box::pin(to_modern(hub, link, call, edits)).await),
         (true, false) => Box::pin(to_legacy(hub, link, call, edits)).await,
         _ => {
             let _entered = link.enter(call, None);
             let patience = link.source.patience();
             let outcome = link.client.forward(&call.request, edits, patience, call.asker()).await;
-            answer(outcome, link, call.method())
+            if let Err(Fault::SessionGone) = outcome {
+                return Err(Forgotten);
+            }
+            Ok(answer(outcome, link, call.method()))
         }
     }
 }
@@ -163,7 +170,7 @@ async fn put_questions(call: &Call, asked: &[u8]) -> Result<Vec<u8>, Error> {
 }
 
 /// A newer client's call to an older server.
-async fn to_legacy(hub: &Hub, link: &Arc<Link>, call: &Call, edits: &[Edit<'_>]) -> Answer {
+async fn to_legacy(hub: &Hub, link: &Arc<Link>, call: &Call, edits: &[Edit<'_>]) -> Result<Answer, Forgotten> {
     let method = call.method().to_owned();
     let state = json::get_string(call.params(), "requestState").map(|state| state.into_owned());
     let held = match state {
@@ -173,7 +180,7 @@ async fn to_legacy(hub: &Hub, link: &Arc<Link>, call: &Call, edits: &[Edit<'_>])
                 held.accept(json::get(call.params(), "inputResponses").unwrap_or(b"{}"));
                 held
             }
-            None => return Answer::Error(Error::invalid_params("`requestState` is unknown or has expired")),
+            None => return Ok(Answer::Error(Error::invalid_params("`requestState` is unknown or has expired"))),
         },
     };
     go_on(hub, link, held, &method).await
@@ -205,13 +212,18 @@ fn without_envelope(params: &[u8]) -> Vec<u8> {
     out
 }
 
-async fn go_on(hub: &Hub, link: &Link, mut held: Held, method: &str) -> Answer {
+async fn go_on(hub: &Hub, link: &Link, mut held: Held, method: &str) -> Result<Answer, Forgotten> {
     if held.open.is_empty() {
         tokio::select! {
             biased;
             outcome = &mut held.running.0 => {
                 let closed = |_| Err(Fault::Closed("the call was dropped".into()));
-                return answer(outcome.unwrap_or_else(closed), link, method);
+                let outcome = outcome.unwrap_or_else(closed);
+                // Before it has asked anything, nothing was done.
+                if let (Err(Fault::SessionGone), 1) = (&outcome, held.next_key) {
+                    return Err(Forgotten);
+                }
+                return Ok(answer(outcome, link, method));
             }
             Some(ask) = held.asks.recv() => held.put(ask),
         }
@@ -221,12 +233,12 @@ async fn go_on(hub: &Hub, link: &Link, mut held: Held, method: &str) -> Answer {
     }
     let questions = held.questions();
     let Ok(state) = hub.waiting.put(held) else {
-        return Answer::Error(Error::new(Kind::Busy, "too many calls are waiting for input"));
+        return Ok(Answer::Error(Error::new(Kind::Busy, "too many calls are waiting for input")));
     };
     let mut result = b"{\"resultType\":\"input_required\",\"inputRequests\":".to_vec();
     result.extend_from_slice(&questions);
     result.extend_from_slice(format!(",\"requestState\":\"{state}\"}}").as_bytes());
-    Answer::Result(result)
+    Ok(Answer::Result(result))
 }
 
 impl Held {

@@ -2,7 +2,7 @@
 
 use crate::event::{Event, Events};
 use crate::guard::{self, Guard};
-use crate::plan::ServerPlan;
+use crate::plan::Process;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::VecDeque;
 use std::io;
@@ -53,7 +53,8 @@ pub(crate) struct Child {
 
 impl Child {
     pub(crate) fn start(
-        plan: &ServerPlan,
+        name: &str,
+        plan: &Process,
         guard: &Arc<Guard>,
         events: &Events,
     ) -> io::Result<(Self, ChildStdin, ChildStdout)> {
@@ -88,7 +89,7 @@ impl Child {
             return Err(error);
         }
         let last_lines = Arc::new(Mutex::new(VecDeque::new()));
-        let stderr = tokio::spawn(read_stderr(stderr, plan.name.clone(), last_lines.clone(), events.clone()));
+        let stderr = tokio::spawn(read_stderr(stderr, name.to_owned(), last_lines.clone(), events.clone()));
         Ok((Self { process, group, guard: guard.clone(), last_lines, stderr }, input, output))
     }
 

@@ -13,6 +13,7 @@ use crate::source::{Figures, Source};
 use bytes::Bytes;
 use requests::{level_params, set_level};
 use rialto_mcp::call::Call;
+use rialto_mcp::json;
 use rialto_mcp::message::Notification;
 use rialto_mcp::mirror::Mirrored;
 use rialto_mcp::peer::{Change, Peer, Profile};
@@ -45,7 +46,6 @@ const RETIRE_PAUSE: Duration = Duration::from_millis(50);
 /// Many servers as one.
 #[derive(Debug)]
 pub struct Hub {
-    own: Weak<Self>,
     /// What is offered now. Requests work with the one they began with.
     view: Mutex<Arc<View>>,
     /// Whether clients come and go, and share the servers.
@@ -100,6 +100,20 @@ struct Entry {
     profile: Arc<Profile>,
     /// Resources it wants to hear of, and how many of its subscriptions each.
     uris: BTreeMap<String, usize>,
+    /// The log messages it wants to see, if it said so.
+    level: Option<usize>,
+}
+
+/// The levels of log messages, the least important first.
+const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+/// What a client is shown that has not said what it wants, where others have.
+const DEFAULT_LEVEL: usize = 1;
+
+/// How important a log message is; one of no known level is shown to everybody.
+fn rank(level: Option<&[u8]>) -> usize {
+    let level = level.and_then(json::string);
+    level.and_then(|level| LEVELS.iter().position(|known| *known == level)).unwrap_or(LEVELS.len())
 }
 
 impl View {
@@ -137,8 +151,7 @@ impl Hub {
     fn begin(plan: Plan, guard: Guard, events: Events, is_shared: bool) -> Arc<Self> {
         let empty = Plan { servers: Vec::new(), prefix: plan.prefix, startup_grace: plan.startup_grace };
         let view = View { plan: empty, has_policy: false, sources: Vec::new(), catalogue: Catalogue::default() };
-        let hub = Arc::new_cyclic(|own| Self {
-            own: own.clone(),
+        let hub = Arc::new(Self {
             view: Mutex::new(Arc::new(view)),
             is_shared,
             guard: Arc::new(guard),
@@ -260,7 +273,7 @@ impl Hub {
             Some(entry) if Arc::ptr_eq(&entry.profile, profile) => return,
             Some(entry) => entry.profile = profile.clone(),
             None => {
-                let entry = Entry { peer: peer.clone(), profile: profile.clone(), uris: BTreeMap::new() };
+                let entry = Entry { peer: peer.clone(), profile: profile.clone(), uris: BTreeMap::new(), level: None };
                 peers.insert(peer.serial, entry);
             }
         }
@@ -358,23 +371,12 @@ impl Hub {
     }
 
     async fn subscribe(&self, link: &Arc<Link>, uri: &str, on: bool) {
-        if link.is_modern() {
-            return link.listen(&self.uris_of(&link.source)).await;
+        if link.is_modern() || !on {
+            return forget(link, uri, &self.uris_of(&link.source)).await;
         }
-        let method = if on { "resources/subscribe" } else { "resources/unsubscribe" };
         let params = serde_json::json!({ "uri": uri }).to_string();
         // A server that cannot does not offer it; there is nobody to tell.
-        let _ = link.ask(method, params.as_bytes(), link.source.patience()).await;
-    }
-
-    /// Ends the subscription to a resource, if nobody else wants to hear of it.
-    async fn forget(&self, uri: &str) {
-        let view = self.view();
-        let is_wanted = self.peers().values().any(|entry| entry.uris.contains_key(uri));
-        let link = view.owner_of(uri).and_then(|place| view.sources[place].ready());
-        if let Some(link) = link.filter(|_| !is_wanted) {
-            self.subscribe(&link, uri, false).await;
-        }
+        let _ = link.ask("resources/subscribe", params.as_bytes(), link.source.patience()).await;
     }
 
     /// A resource changed: tells those who asked to hear of it.
@@ -398,19 +400,39 @@ impl Hub {
         // A stateless client hears log messages only of requests that ask for them, which an older server cannot know.
         let is_log = note.method() == "notifications/message";
         let may_hear = |profile: &Profile| !is_log || link.is_modern() || !profile.version.is_modern();
+        // The server speaks at the level of the client that wants to hear most.
+        let importance = if is_log && self.is_shared { rank(json::get(note.params(), "level")) } else { LEVELS.len() };
+        let wants = |entry: &Entry| importance >= entry.level.unwrap_or(DEFAULT_LEVEL);
         if let Attribution::Call(active) = link.attributed() {
-            if may_hear(&active.profile) {
+            let is_wanted = self.peers().get(&active.peer.serial).is_none_or(wants);
+            if is_wanted && may_hear(&active.profile) {
                 active.peer.forward(note, active.outlet.as_ref()).await;
             }
             return;
         }
         let peers: Vec<_> = {
             let peers = self.peers();
-            peers.values().filter(|entry| may_hear(&entry.profile)).map(|entry| entry.peer.clone()).collect()
+            let heard = peers.values().filter(|entry| may_hear(&entry.profile) && wants(entry));
+            heard.map(|entry| entry.peer.clone()).collect()
         };
         for peer in peers {
             peer.forward(note, None).await;
         }
+    }
+
+    /// Notes which log messages a client wants; gives the level that servers must speak at, as written.
+    fn note_level(&self, peer: &Peer, level: &[u8]) -> Vec<u8> {
+        let rank = rank(Some(level));
+        // What is no level is for the server to refuse.
+        if !self.is_shared || rank >= LEVELS.len() {
+            return level.to_vec();
+        }
+        let mut peers = self.peers();
+        if let Some(entry) = peers.get_mut(&peer.serial) {
+            entry.level = Some(rank);
+        }
+        let lowest = peers.values().filter_map(|entry| entry.level).min();
+        lowest.map_or_else(|| level.to_vec(), |lowest| json::quoted(LEVELS[lowest]))
     }
 
     pub(crate) fn log_level(&self) -> Option<Bytes> {
@@ -494,18 +516,26 @@ impl Service for Hub {
 
     fn closed(&self, peer: &Arc<Peer>) {
         let Some(entry) = self.peers().remove(&peer.serial) else { return };
-        // Servers that are this client's own end with it.
-        let runtime = tokio::runtime::Handle::try_current();
-        if let (true, false, Ok(runtime), Some(hub)) =
-            (self.is_shared, entry.uris.is_empty(), runtime, self.own.upgrade())
-        {
-            runtime.spawn(async move {
-                for uri in entry.uris.into_keys() {
-                    hub.forget(&uri).await;
-                }
-            });
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let wanted = |uri: &String| self.peers().values().any(|other| other.uris.contains_key(uri));
+        let view = self.view();
+        for uri in entry.uris.into_keys().filter(|uri| !wanted(uri)) {
+            let link = view.owner_of(&uri).and_then(|place| view.sources[place].ready());
+            let Some(link) = link else { continue };
+            let uris = self.uris_of(&link.source);
+            runtime.spawn(async move { forget(&link, &uri, &uris).await });
         }
     }
+}
+
+/// Nobody wants to hear of a resource any more; of `others` somebody does.
+async fn forget(link: &Arc<Link>, uri: &str, others: &[String]) {
+    if link.is_modern() {
+        return link.listen(others).await;
+    }
+    let params = serde_json::json!({ "uri": uri }).to_string();
+    // There is nobody to tell.
+    let _ = link.ask("resources/unsubscribe", params.as_bytes(), link.source.patience()).await;
 }
 
 /// How we introduce ourselves to servers that several clients share, the first of which is this one.

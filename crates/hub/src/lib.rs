@@ -4,6 +4,7 @@
 //! again; its lists are merged into one [`catalogue`]; requests are routed by name or URI and passed on as they are. The
 //! hub answers to [`rialto_mcp::server::Service`], so whatever carries a session can carry it.
 
+mod apart;
 mod bridge;
 pub mod catalogue;
 mod child;

@@ -12,11 +12,12 @@ use rialto_mcp::peer::{Peer, Profile};
 use rialto_mcp::pending::{Fault, Patience};
 use rialto_mcp::version::meta;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 /// For requests that are meant to stay open: longer than any process lives.
 const FOREVER: Patience =
@@ -24,6 +25,11 @@ const FOREVER: Patience =
 
 /// How long a server may take to acknowledge a subscription before we go on without its word.
 const LISTEN_WAIT: Duration = Duration::from_secs(2);
+
+/// The pause before a stream of changes is opened again; it doubles each time it breaks soon.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const LONG_STREAM: Duration = Duration::from_secs(30);
 
 /// One connection, from the start of the process to its end.
 #[derive(Debug)]
@@ -38,6 +44,8 @@ pub(crate) struct Link {
     acknowledged: watch::Sender<u64>,
     /// Lines on its standard output that were no messages.
     strays: AtomicU64,
+    /// The stream of changes broke off: some may have been missed.
+    missed: AtomicBool,
 }
 
 /// A call that is running on a link.
@@ -68,6 +76,7 @@ impl Link {
             listening,
             acknowledged,
             strays: AtomicU64::new(0),
+            missed: AtomicBool::new(false),
         })
     }
 
@@ -155,14 +164,8 @@ impl Link {
             let params = serde_json::json!({ "notifications": wanted }).to_string();
             let params = json::with_meta(params.as_bytes(), &meta_members(profile));
             let (send, sent) = oneshot::channel();
-            let client = self.client.clone();
-            let task = tokio::spawn(async move {
-                let note = |id: &Decimal| {
-                    let _ = send.send(id.number);
-                };
-                // It ends with the connection; until then the notifications come by themselves.
-                let _ = client.request_noting("subscriptions/listen", &params, FOREVER, note).await;
-            });
+            let link = self.clone();
+            let task = tokio::spawn(async move { link.keep_listening(&params, send).await });
             let abort = task.abort_handle();
             let mut acknowledged = self.acknowledged.subscribe();
             let established = async {
@@ -184,6 +187,43 @@ impl Link {
         if let Some(before) = before {
             before.abort();
         }
+    }
+
+    /// Listens until the connection ends or the server refuses. The notifications come by themselves. A stream over HTTP
+    /// may break any time; it is opened again, and what was missed in between is asked for.
+    async fn keep_listening(&self, params: &[u8], begun: oneshot::Sender<u64>) {
+        let mut begun = Some(begun);
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let mut own = 0;
+            let opened = Instant::now();
+            let note = |id: &Decimal| {
+                own = id.number;
+                if let Some(begun) = begun.take() {
+                    let _ = begun.send(own);
+                }
+            };
+            let ended = self.client.request_noting("subscriptions/listen", params, FOREVER, note).await;
+            let is_broken = match ended {
+                Ok(response) => response.result().is_some(),
+                Err(fault) => matches!(fault, Fault::Lost(_) | Fault::Unreachable(_) | Fault::Status { .. }),
+            };
+            let was_heard = *self.acknowledged.borrow() >= own || self.missed.load(Ordering::Relaxed);
+            if !self.source.is_apart() || !is_broken || !was_heard {
+                return;
+            }
+            self.missed.store(true, Ordering::Relaxed);
+            if opened.elapsed() >= LONG_STREAM {
+                pause = FIRST_PAUSE;
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Whether something may have changed unheard since the last time this was asked.
+    pub(crate) fn take_missed(&self) -> bool {
+        self.missed.swap(false, Ordering::Relaxed)
     }
 
     /// Counts a line that is no message.

@@ -3,6 +3,7 @@
 //! Configuration files, flags and environment variables become a [`Plan`] before anything starts; whatever can be wrong
 //! with them has been reported by then.
 
+use rialto_http::client::Remote;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,16 +38,12 @@ pub enum Prefix {
     Never,
 }
 
-/// One stdio MCP server.
+/// One MCP server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ServerPlan {
     /// The key in the configuration; also the prefix of its tools.
     pub name: String,
-    pub program: String,
-    pub args: Vec<String>,
-    /// Given to the child beside the small allow-list it inherits. Values may be secrets and are never printed.
-    pub env: BTreeMap<String, String>,
-    pub cwd: Option<PathBuf>,
+    pub transport: Transport,
     pub era: EraChoice,
     /// Tool names (as the server spells them, `*` as wildcard) that are visible. Empty: all.
     pub allow: Vec<String>,
@@ -54,6 +51,25 @@ pub struct ServerPlan {
     pub deny: Vec<String>,
     pub timeout: Duration,
     pub max_timeout: Duration,
+}
+
+/// How a server is reached.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Transport {
+    /// It is a child of ours and speaks over its standard input and output.
+    Process(Process),
+    /// It runs elsewhere and speaks over HTTP.
+    Http(Box<Remote>),
+}
+
+/// A program that is a server.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Process {
+    pub program: String,
+    pub args: Vec<String>,
+    /// Given to the child beside the small allow-list it inherits. Values may be secrets and are never printed.
+    pub env: BTreeMap<String, String>,
+    pub cwd: Option<PathBuf>,
 }
 
 /// Which protocol era is spoken to a server.
@@ -71,12 +87,15 @@ pub enum EraChoice {
 impl ServerPlan {
     /// A server started by `program args…`, with every other setting at its default.
     pub fn new(name: impl Into<String>, program: impl Into<String>, args: Vec<String>) -> Self {
+        let process = Process { program: program.into(), args, ..Process::default() };
+        Self::over(name, Transport::Process(process))
+    }
+
+    /// A server reached this way, with every other setting at its default.
+    pub fn over(name: impl Into<String>, transport: Transport) -> Self {
         Self {
             name: name.into(),
-            program: program.into(),
-            args,
-            env: BTreeMap::new(),
-            cwd: None,
+            transport,
             era: EraChoice::Auto,
             allow: Vec::new(),
             deny: Vec::new(),
@@ -88,14 +107,31 @@ impl ServerPlan {
 
 impl std::fmt::Debug for ServerPlan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Arguments and environment values often hold tokens: only their number and names are shown.
         f.debug_struct("ServerPlan")
             .field("name", &self.name)
+            .field("transport", &self.transport)
+            .field("era", &self.era)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Transport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Transport::Process(process) => process.fmt(f),
+            Transport::Http(remote) => remote.endpoint.fmt(f),
+        }
+    }
+}
+
+impl std::fmt::Debug for Process {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Arguments and environment values often hold tokens: only their number and names are shown.
+        f.debug_struct("Process")
             .field("program", &self.program)
             .field("args", &self.args.len())
             .field("env", &self.env.keys().collect::<Vec<_>>())
             .field("cwd", &self.cwd)
-            .field("era", &self.era)
-            .finish_non_exhaustive()
+            .finish()
     }
 }

@@ -6,7 +6,7 @@ use crate::event::{Event, Events};
 use crate::guard::Guard;
 use crate::hub::Hub;
 use crate::link::Link;
-use crate::plan::{EraChoice, ServerPlan};
+use crate::plan::{EraChoice, Process, ServerPlan, Transport};
 use crate::upstream::Upstream;
 use bytes::Bytes;
 use rialto_mcp::client::{Client, Opening, Unwelcome};
@@ -40,6 +40,9 @@ const LAST_WORDS: Duration = Duration::from_millis(300);
 
 /// Pages of one list that are followed; a server that never ends its list is cut off here.
 const MAX_PAGES: usize = 1000;
+
+/// How clients present themselves, once one has come.
+pub(crate) type Profiles = watch::Receiver<Option<Arc<Profile>>>;
 
 /// Where a server stands.
 #[derive(Debug, Clone)]
@@ -122,6 +125,11 @@ impl Source {
         self.offer_lock().clone()
     }
 
+    /// Whether the server runs elsewhere.
+    pub(crate) fn is_apart(&self) -> bool {
+        matches!(self.plan.transport, Transport::Http(_))
+    }
+
     pub(crate) fn patience(&self) -> Patience {
         Patience { silence: self.plan.timeout, total: self.plan.max_timeout }
     }
@@ -133,12 +141,22 @@ impl Source {
 
     /// The connection, waiting for a server that is being started; else why there is none.
     pub(crate) async fn link(&self) -> Result<Arc<Link>, Arc<str>> {
-        if let Some(link) = self.ready() {
-            return Ok(link);
+        match self.ready() {
+            Some(link) => Ok(link),
+            None => self.link_after(None).await,
         }
+    }
+
+    /// The connection that follows `old`, waiting for it; else why there is none.
+    pub(crate) async fn link_after(&self, old: Option<&Arc<Link>>) -> Result<Arc<Link>, Arc<str>> {
         let mut state = self.state.subscribe();
         let wait = RESTART_WAIT.min(self.plan.timeout);
-        let settled = tokio::time::timeout(wait, state.wait_for(|state| !matches!(state, State::Starting))).await;
+        let is_settled = |state: &State| match state {
+            State::Starting => false,
+            State::Ready(link) => old.is_none_or(|old| !Arc::ptr_eq(old, link)),
+            State::Down(_) => true,
+        };
+        let settled = tokio::time::timeout(wait, state.wait_for(is_settled)).await;
         match settled.ok().and_then(Result::ok).as_deref() {
             Some(State::Ready(link)) => Ok(link.clone()),
             Some(State::Down(reason)) => Err(reason.clone()),
@@ -151,6 +169,10 @@ impl Source {
         self.state.send_replace(State::Starting);
     }
 
+    pub(crate) fn set(&self, state: State) {
+        self.state.send_replace(state);
+    }
+
     /// Waits until the server is ready or known to be down.
     pub(crate) async fn settled(&self) {
         let _ = self.state.subscribe().wait_for(|state| !matches!(state, State::Starting)).await;
@@ -161,13 +183,19 @@ impl Source {
         self: Arc<Self>,
         hub: Weak<Hub>,
         guard: Arc<Guard>,
-        mut profile: watch::Receiver<Option<Arc<Profile>>>,
+        mut profile: Profiles,
         mut stop: watch::Receiver<bool>,
     ) {
         let mut deaths = VecDeque::new();
         let mut may_probe = true;
         loop {
-            let life = self.live(&hub, &guard, &mut profile, &mut stop, may_probe).await;
+            self.starts.fetch_add(1, Ordering::Relaxed);
+            let life = match &self.plan.transport {
+                Transport::Process(process) => {
+                    self.live(process, &hub, &guard, (&mut profile, &mut stop), may_probe).await
+                }
+                Transport::Http(remote) => self.live_apart(remote, &hub, &mut profile, &mut stop).await,
+            };
             let reason = match life {
                 Life::Stopped => return,
                 Life::Anew => continue,
@@ -203,18 +231,17 @@ impl Source {
     /// One life of the process.
     async fn live(
         self: &Arc<Self>,
+        process: &Process,
         hub: &Weak<Hub>,
         guard: &Arc<Guard>,
-        profile: &mut watch::Receiver<Option<Arc<Profile>>>,
-        stop: &mut watch::Receiver<bool>,
+        (profile, stop): (&mut Profiles, &mut watch::Receiver<bool>),
         may_probe: bool,
     ) -> Life {
-        self.starts.fetch_add(1, Ordering::Relaxed);
         let name = &self.plan.name;
-        let (mut child, input, output) = match Child::start(&self.plan, guard, &self.events) {
+        let (mut child, input, output) = match Child::start(name, process, guard, &self.events) {
             Ok(started) => started,
             Err(error) => {
-                return Life::Over(format!("server `{name}` cannot be started: `{}`: {error}", self.plan.program));
+                return Life::Over(format!("server `{name}` cannot be started: `{}`: {error}", process.program));
             }
         };
         let (outlet, drain) = outlet();
@@ -263,11 +290,11 @@ impl Source {
     }
 
     /// Introduces the client to the server, fetches its lists and offers them. Comes back only if the server refuses.
-    async fn introduce(
+    pub(crate) async fn introduce(
         &self,
         hub: &Weak<Hub>,
         link: &Arc<Link>,
-        profile: &mut watch::Receiver<Option<Arc<Profile>>>,
+        profile: &mut Profiles,
         may_probe: bool,
         probing: &AtomicBool,
     ) -> Unwelcome {
@@ -388,6 +415,16 @@ impl Source {
         });
     }
 
+    /// Lists may have changed without a word: they are fetched anew, and clients told only if they did.
+    pub(crate) fn look_again(self: &Arc<Self>, link: &Arc<Link>, hub: &Arc<Hub>) {
+        let (source, link, hub) = (self.clone(), link.clone(), hub.clone());
+        tokio::spawn(async move {
+            if !source.refresh(&link, &Kind::ALL).await.is_empty() {
+                hub.rebuild(&[]);
+            }
+        });
+    }
+
     fn take_stale(&self) -> Option<Vec<Kind>> {
         let mut stale = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
         stale.is_being_fetched = !stale.kinds.is_empty();
@@ -409,7 +446,7 @@ async fn obituary(child: &mut Child, status: Option<std::process::ExitStatus>) -
 }
 
 /// Waits until a profile that was there gives way to another.
-async fn replaced(profile: &mut watch::Receiver<Option<Arc<Profile>>>) {
+pub(crate) async fn replaced(profile: &mut Profiles) {
     let Ok(known) = profile.wait_for(Option::is_some).await.map(|profile| profile.clone()) else {
         return std::future::pending().await;
     };
@@ -435,7 +472,8 @@ struct Stale {
 #[derive(Debug)]
 struct Incomplete;
 
-enum Life {
+/// How a time with a server ended.
+pub(crate) enum Life {
     Stopped,
     /// The client presents itself differently now; a server can be introduced to only once.
     Anew,

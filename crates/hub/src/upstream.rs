@@ -68,7 +68,11 @@ impl Host for Upstream {
     async fn notification(&self, note: Notification) {
         let Some(hub) = self.hub.upgrade() else { return };
         if note.method() == "notifications/subscriptions/acknowledged" {
-            return self.link.acknowledge(&note);
+            self.link.acknowledge(&note);
+            if self.link.take_missed() {
+                self.link.source.look_again(&self.link, &hub);
+            }
+            return;
         }
         if self.link.is_outdated(&note) {
             return;
@@ -87,6 +91,16 @@ impl Host for Upstream {
             _ => return hub.pass_on(&self.link, &note).await,
         };
         self.link.source.list_changed(&self.link, &hub, kinds);
+    }
+
+    fn warning(&self, text: String) {
+        self.link.source.warn(text);
+    }
+
+    fn missed(&self) {
+        if let Some(hub) = self.hub.upgrade() {
+            self.link.source.look_again(&self.link, &hub);
+        }
     }
 
     fn stray(&self, text: &[u8]) {

@@ -34,6 +34,14 @@ pub trait Host: Send + Sync + 'static {
 
     /// Output that is no message, such as a log line on the wrong stream.
     fn stray(&self, text: &[u8]);
+
+    /// Something on the way to the server that a person may want to know of.
+    fn warning(&self, text: String) {
+        let _ = text;
+    }
+
+    /// What the server says on its own account may have been missed for a while.
+    fn missed(&self) {}
 }
 
 /// What a server told about itself.
@@ -124,13 +132,16 @@ impl Client {
             Opening::Modern => self.discover(profile, patience).await?,
             Opening::LegacyThenModern => match self.initialize(profile, patience).await {
                 // If it refuses both, the reason it gave first is the better one.
-                Err(refused @ Unwelcome::Refused { .. }) => {
+                Err(refused @ (Unwelcome::Refused { .. } | Unwelcome::Fault(Fault::Status { .. }))) => {
                     self.discover(profile, patience).await.map_err(|_| refused)?
                 }
                 other => other?,
             },
             Opening::ModernThenLegacy => match self.discover(profile, PROBE).await {
-                Err(Unwelcome::Fault(fault @ Fault::Closed(_))) => return Err(fault.into()),
+                // Whoever is not there, or wants a login first, would not know the other era either.
+                Err(Unwelcome::Fault(fault @ (Fault::Closed(_) | Fault::Unreachable(_) | Fault::Login(_)))) => {
+                    return Err(fault.into());
+                }
                 Err(_) => self.initialize(profile, patience).await?,
                 Ok(welcome) => welcome,
             },
@@ -153,7 +164,12 @@ impl Client {
 
     async fn discover(&self, profile: &Profile, patience: Patience) -> Result<Welcome, Unwelcome> {
         let params = json::with_meta(b"{}", &meta_members(profile));
-        let result = self.ask_result("server/discover", &params, patience).await?;
+        let mut response = self.request("server/discover", &params, patience).await?;
+        // A server that refuses the version and then names it among those it supports is asked once more.
+        if response.error().is_some_and(supports_latest) {
+            response = self.request("server/discover", &params, patience).await?;
+        }
+        let result = result_of(&response, "server/discover")?;
         let versions = json::get(&result, "supportedVersions").unwrap_or(b"[]");
         let versions: Vec<String> =
             serde_json::from_slice(versions).map_err(|_| Unwelcome::Unreadable("server/discover"))?;
@@ -165,15 +181,7 @@ impl Client {
 
     async fn ask_result(&self, method: &'static str, params: &[u8], patience: Patience) -> Result<Bytes, Unwelcome> {
         let response = self.request(method, params, patience).await?;
-        match response.result() {
-            Some(result) if result.first() == Some(&b'{') => Ok(Bytes::copy_from_slice(result)),
-            Some(_) => Err(Unwelcome::Unreadable(method)),
-            None => {
-                let error = response.error().unwrap_or_default();
-                let message = json::get_string(error, "message").unwrap_or_default().into_owned();
-                Err(Unwelcome::Refused { method, message })
-            }
-        }
+        result_of(&response, method)
     }
 
     /// Sends a request of our own.
@@ -249,19 +257,34 @@ impl Client {
         let mut lines = LineReader::new(reader, line::DEFAULT_LIMIT);
         while let Some(line) = lines.next().await? {
             match line {
-                Line::Text(text) => match message::parse(text.clone()) {
-                    Incoming::Single(member) => self.take(host, member, &text).await,
-                    Incoming::Batch(members) => {
-                        for member in members {
-                            self.take(host, member, &text).await;
-                        }
-                    }
-                },
+                Line::Text(text) => self.receive(host, text).await,
                 Line::TooLong { beginning } => self.take_too_long(&beginning).await,
                 Line::EndOfTooLong { ending } => self.take_end(host, &ending),
             }
         }
         Ok(())
+    }
+
+    /// Takes one message or batch of the server's, whichever way it came.
+    pub async fn receive<H: Host>(self: &Arc<Self>, host: &Arc<H>, text: Bytes) {
+        match message::parse(text.clone()) {
+            Incoming::Single(member) => self.take(host, member, &text).await,
+            Incoming::Batch(members) => {
+                for member in members {
+                    self.take(host, member, &text).await;
+                }
+            }
+        }
+    }
+
+    /// Fails one request of ours; `false` if nobody waits for its answer.
+    pub fn fail(&self, id: u64, fault: Fault) -> bool {
+        self.pending.fail(id, fault)
+    }
+
+    /// Whether somebody still waits for the answer to a request of ours.
+    pub fn is_waiting(&self, id: u64) -> bool {
+        self.pending.is_waiting(id)
     }
 
     async fn take<H: Host>(self: &Arc<Self>, host: &Arc<H>, member: Result<Message, Malformed>, text: &Bytes) {
@@ -293,13 +316,13 @@ impl Client {
             (SalvageKind::Request, Some(id)) if malformed.problem == Problem::Envelope => {
                 self.refuse(&id, format!("Invalid request: {}", malformed.reason)).await;
             }
-            (SalvageKind::Response, Some(id)) if self.fail(&id, &malformed.reason) => {}
-            (SalvageKind::Unknown, Some(id)) if found.is_rpc && self.fail(&id, &malformed.reason) => {}
+            (SalvageKind::Response, Some(id)) if self.fail_unreadable(&id, &malformed.reason) => {}
+            (SalvageKind::Unknown, Some(id)) if found.is_rpc && self.fail_unreadable(&id, &malformed.reason) => {}
             _ => host.stray(text),
         }
     }
 
-    fn fail(&self, id: &Id, reason: &str) -> bool {
+    fn fail_unreadable(&self, id: &Id, reason: &str) -> bool {
         id.as_number().is_some_and(|id| self.pending.fail(id, Fault::Unreadable(reason.to_owned())))
     }
 
@@ -376,6 +399,25 @@ impl Client {
             task.abort();
         }
     }
+}
+
+fn result_of(response: &Response, method: &'static str) -> Result<Bytes, Unwelcome> {
+    match response.result() {
+        Some(result) if result.first() == Some(&b'{') => Ok(Bytes::copy_from_slice(result)),
+        Some(_) => Err(Unwelcome::Unreadable(method)),
+        None => {
+            let error = response.error().unwrap_or_default();
+            let message = json::get_string(error, "message").unwrap_or_default().into_owned();
+            Err(Unwelcome::Refused { method, message })
+        }
+    }
+}
+
+/// Whether an error says that our version is not supported, but lists it.
+fn supports_latest(error: &[u8]) -> bool {
+    let supported = json::get(error, "data").and_then(|data| json::get(data, "supported"));
+    let versions: Vec<String> = supported.and_then(|list| serde_json::from_slice(list).ok()).unwrap_or_default();
+    versions.iter().any(|version| version == Version::LATEST.as_str())
 }
 
 fn welcome(version: Version, result: &Bytes, info: impl FnOnce(&[u8]) -> Option<&[u8]>) -> Welcome {

@@ -198,7 +198,15 @@ fn params<'a>(text: &'a [u8], place: Option<&Range<usize>>) -> &'a [u8] {
 /// Raw carriage returns and line feeds, which JSON allows between tokens, become spaces: some peers take either for the end
 /// of a line, and would read one message that we pass on as several.
 pub fn parse(line: Bytes) -> Incoming {
-    let line = if memchr::memchr2(b'\r', b'\n', &line).is_some() { without_breaks(&line) } else { line };
+    let line = if memchr::memchr2(b'\r', b'\n', &line).is_some() {
+        // Within a string they are as wrong as any other control character, and no space must take their place.
+        if let Err(flaw) = json::check(&line) {
+            return Incoming::Single(Err(syntax(&flaw)));
+        }
+        without_breaks(&line)
+    } else {
+        line
+    };
     if let Err(error) = std::str::from_utf8(&line) {
         let reason = format!("not UTF-8 at byte {}", error.valid_up_to());
         return Incoming::Single(Err(Malformed { problem: Problem::Syntax, reason, id: None }));

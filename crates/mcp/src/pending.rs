@@ -39,6 +39,28 @@ pub enum Fault {
     /// The answer came, but is not a message.
     #[error("the answer cannot be read: {0}")]
     Unreadable(String),
+    /// The peer could not be reached: it never saw the request.
+    #[error("it cannot be reached: {0}")]
+    Unreachable(Arc<str>),
+    /// The way to the peer broke while it had the request: whether it was carried out is unknown.
+    #[error("the connection was lost before the answer came: {0}")]
+    Lost(Arc<str>),
+    /// The peer refused with a status of HTTP and said no more that a program could read.
+    #[error("it answered with HTTP status {status}{}{words}", if words.is_empty() { "" } else { ": " })]
+    Status { status: u16, words: Arc<str> },
+    /// The peer no longer knows our session; it did not look at the request.
+    #[error("the session is gone")]
+    SessionGone,
+    /// The peer wants to know who asks, and we cannot tell; the text says what to do. It did not look at the request.
+    #[error("{0}")]
+    Login(Arc<str>),
+}
+
+impl Fault {
+    /// Whether the request certainly had no effect, so that to ask again cannot do anything twice.
+    pub fn is_harmless(&self) -> bool {
+        matches!(self, Self::Unreachable(_) | Self::SessionGone | Self::Login(_))
+    }
 }
 
 /// Where progress on a request is passed on to, and under which token.
@@ -174,6 +196,11 @@ impl Pending {
     pub fn fail(&self, id: u64, fault: Fault) -> bool {
         let waiting = self.table().waiting.remove(&id);
         waiting.is_some_and(|waiting| waiting.answer.send(Err(fault)).is_ok())
+    }
+
+    /// Whether somebody still waits for the answer to a request.
+    pub fn is_waiting(&self, id: u64) -> bool {
+        self.table().waiting.contains_key(&id)
     }
 
     /// Takes a progress notification: extends the deadline, and tells where to pass it on to and in which words. `None` if

@@ -1,6 +1,6 @@
 //! What a stateless request must repeat in its headers, so that whoever stands between need not read its body.
 
-use crate::server::response::Refusal;
+use crate::server::response::{Refusal, SESSION_ID};
 use hyper::StatusCode;
 use hyper::header::HeaderMap;
 use rialto_mcp::error::{Error, Kind};
@@ -21,11 +21,14 @@ pub(super) fn version(headers: &HeaderMap) -> Option<Result<Version, &str>> {
     Some(Version::parse(text).ok_or(text))
 }
 
-/// Whether a request claims to be a stateless one, rightly or not.
+/// Whether a request claims to be a stateless one, rightly or not. Within a session only the header counts: older clients may
+/// have put anything into `_meta`.
 pub(super) fn is_stateless(headers: &HeaderMap, body_version: Option<&str>) -> bool {
+    let is_in_session = headers.contains_key(SESSION_ID);
     match version(headers) {
-        Some(Ok(version)) => version.is_modern(),
-        Some(Err(_)) | None => headers.contains_key(METHOD) || body_version.is_some(),
+        Some(Ok(version)) if version.is_modern() => true,
+        Some(Ok(_)) => body_version.is_some() && !is_in_session,
+        Some(Err(_)) | None => (headers.contains_key(METHOD) || body_version.is_some()) && !is_in_session,
     }
 }
 

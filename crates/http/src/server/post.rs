@@ -74,7 +74,7 @@ impl<S: Service> Endpoint<S> {
             let words = "Not acceptable: clients must accept both application/json and text/event-stream";
             return Err(Refusal::invalid(StatusCode::NOT_ACCEPTABLE, words));
         }
-        let incoming = read_message(&read_body(body).await?);
+        let incoming = read(read_body(body).await?);
         let body_version = match &incoming {
             Incoming::Single(Ok(Message::Request(request))) => headers::body_version(request.params()),
             _ => None,
@@ -281,17 +281,6 @@ fn refusal(malformed: &Malformed) -> Refusal {
     };
     let error = Error::new(kind, format!("{title}: {}", malformed.reason));
     Refusal::of(StatusCode::BAD_REQUEST, error).to(malformed.id.as_ref())
-}
-
-/// Reads a message. Line breaks between its parts would end it on the way to a server that reads lines.
-fn read_message(text: &Bytes) -> Incoming {
-    let incoming = read(text.clone());
-    let is_sound = !matches!(incoming, Incoming::Single(Err(_)));
-    if !is_sound || memchr::memchr2(b'\n', b'\r', text).is_none() {
-        return incoming;
-    }
-    let line: Vec<u8> = text.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect();
-    read(line.into())
 }
 
 /// Reads a body, up to the limit for one message.

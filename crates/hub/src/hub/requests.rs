@@ -1,7 +1,7 @@
 //! Requests: which server each is for, and what is changed on its way there.
 
 use super::{Hub, View};
-use crate::bridge;
+use crate::bridge::{self, Forgotten};
 use crate::catalogue::{Kind, Route};
 use crate::link::Link;
 use crate::name;
@@ -215,8 +215,11 @@ impl Hub {
         // A common misspelling.
         let is_short = json::string(&call.params()[place.clone()]).as_deref() == Some("warn");
         let level: &[u8] = if is_short { b"\"warning\"" } else { &call.params()[place.clone()] };
+        let wanted = self.note_level(&call.peer, level);
+        let is_changed = wanted != level;
+        let level = &wanted;
         *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(Bytes::copy_from_slice(level));
-        let edits: &[Edit<'_>] = if is_short { &[(place, level)] } else { &[] };
+        let edits: &[Edit<'_>] = if is_short || is_changed { &[(place, level)] } else { &[] };
         let view = self.view();
         if let [only] = view.sources.as_slice()
             && only.ready().is_none_or(|link| !link.is_modern())
@@ -255,13 +258,20 @@ impl Hub {
             Some(link) => Ok(link),
             None => Box::pin(source.link()).await,
         };
-        match link {
-            Ok(link) => bridge::forward(self, &link, call, edits).await,
-            Err(reason) => {
-                let fault = Fault::Closed(reason);
-                Answer::Error(bridge::unanswered(&source.plan.name, call.method(), &fault))
-            }
-        }
+        let fault = match link {
+            Ok(link) => match bridge::forward(self, &link, call, edits).await {
+                Ok(answer) => return answer,
+                Err(Forgotten) => match Box::pin(source.link_after(Some(&link))).await {
+                    Ok(link) => match Box::pin(bridge::forward(self, &link, call, edits)).await {
+                        Ok(answer) => return answer,
+                        Err(Forgotten) => Fault::SessionGone,
+                    },
+                    Err(reason) => Fault::Closed(reason),
+                },
+            },
+            Err(reason) => Fault::Closed(reason),
+        };
+        Answer::Error(bridge::unanswered(&source.plan.name, call.method(), &fault))
     }
 }
 

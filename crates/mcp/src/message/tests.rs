@@ -199,3 +199,14 @@ proptest! {
         salvage(&Bytes::from(bytes));
     }
 }
+
+#[test]
+fn line_breaks_are_for_between_tokens() {
+    let sound = "{\n \"jsonrpc\":\"2.0\",\r\n\"method\":\"m\"\n}";
+    let Incoming::Single(Ok(Message::Notification(note))) = parse(sound.into()) else { panic!("must be read") };
+    assert!(!note.as_json().contains(&b'\n') && !note.as_json().contains(&b'\r'));
+    for broken in ["{\"jsonrpc\":\"2.0\",\"method\":\"a\nb\"}", "{\"jsonrpc\":\"2.0\",\"method\":\"a\rb\"}"] {
+        let Incoming::Single(Err(malformed)) = parse(broken.into()) else { panic!("{broken:?} is no JSON") };
+        assert_eq!(malformed.problem, Problem::Syntax);
+    }
+}

@@ -15,6 +15,7 @@ use rialto_mcp::serve::serve;
 use rialto_mcp::stdio;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::commands::gateway::reload::HangUp;
 use crate::commands::{current_directory, guard, wait_for};
 use crate::config::planning;
 use crate::config::problem::Report;
@@ -22,11 +23,13 @@ use crate::config::settings::{GRACE_MILLISECONDS, Layer, Origin, SECONDS, Traced
 use crate::config::{Config, Request, Scope, choice, load};
 use crate::environment::Environment;
 use crate::failure::{Failure, Outcome};
+use crate::one_server::OneServer;
 use crate::talk::{Aside, Talk, Tone};
 
 const EXAMPLES: &str = "\
 Examples:
   rialto gateway --stdio -- npx -y some-server
+  rialto gateway --stdio --url https://mcp.example.com/mcp --header 'X-Api-Key: ${KEY}'
   rialto gateway --stdio --config claude_desktop_config.json
   rialto gateway --stdio --config a.json --config b.json --prefix conflict
   rialto gateway --stdio                      The servers of rialto.toml and of the user's file
@@ -39,8 +42,8 @@ In an MCP host:
 /// Run MCP servers and offer them as one
 ///
 /// Reads the `mcpServers` file of any MCP host as it is, the `servers` of VS Code, and rialto.toml. One server that
-/// fails does not take the others with it. When one of these files changes (or on SIGHUP), only the servers that changed
-/// are exchanged.
+/// fails does not take the others with it. When one of these files changes, only the servers that changed are
+/// exchanged; a gateway without a terminal reads them on SIGHUP, too.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -54,9 +57,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     settings: SettingFlags,
 
-    /// One server to run instead of the configured ones; everything after `--` is passed on untouched
-    #[arg(last = true, value_name = "CMD", conflicts_with = "config")]
-    command: Vec<String>,
+    #[command(flatten)]
+    one: OneServer,
 }
 
 /// Flags that set what files and variables may set as well.
@@ -104,7 +106,7 @@ impl SettingFlags {
 }
 
 pub(crate) fn run(arguments: Arguments, environment: &Environment, talk: &Talk) -> Outcome {
-    let Arguments { stdio, http, settings, command } = arguments;
+    let Arguments { stdio, http, settings, one } = arguments;
     if http.print_token {
         return token::print(environment, talk);
     }
@@ -122,7 +124,7 @@ pub(crate) fn run(arguments: Arguments, environment: &Environment, talk: &Talk) 
         }
     };
     refuse_loops()?;
-    let sources = Sources { typed, command, settings, environment };
+    let sources = Sources { typed, one, settings, environment };
     let (plan, paths) = sources.plan(talk)?;
     let names: Vec<&str> = plan.servers.iter().map(|server| server.name.as_str()).collect();
     talk.verbose(&format!("servers: {}", names.join(", ")));
@@ -137,7 +139,7 @@ pub(crate) fn run(arguments: Arguments, environment: &Environment, talk: &Talk) 
 /// Where the servers to run are written; read again when that changes.
 struct Sources<'a> {
     typed: &'static str,
-    command: Vec<String>,
+    one: OneServer,
     settings: SettingFlags,
     environment: &'a Environment,
 }
@@ -145,7 +147,7 @@ struct Sources<'a> {
 impl Sources<'_> {
     /// The servers to run now, and the files that say so.
     fn plan(&self, talk: &Talk) -> Result<(Plan, Vec<PathBuf>), Failure> {
-        read_plan(self.typed, &self.command, self.settings.clone(), self.environment, talk)
+        read_plan(self.typed, &self.one, self.settings.clone(), self.environment, talk)
     }
 }
 
@@ -166,7 +168,7 @@ async fn gateway_stdio(plan: Plan, sources: &Sources<'_>, paths: Vec<PathBuf>, t
     let guard = new_guard()?;
     let (aside, last_words) = Aside::new(talk);
     let hub = Hub::start(plan, guard, Events::new(move |event| tell(&aside, &event)));
-    let reloading = reload::watch(&hub, sources, paths, talk);
+    let reloading = reload::watch(&hub, sources, paths, HangUp::Ends, talk);
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| no_signals(&error))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| no_signals(&error))?;
     let served = tokio::select! {
@@ -211,23 +213,23 @@ pub(crate) fn tell(aside: &Aside, event: &Event) {
 /// The servers to run: the one on the command line, or the configured ones. `typed` is how the command was called, for hints.
 pub(crate) fn make_plan(
     typed: &str,
-    command: &[String],
+    one: &OneServer,
     settings: SettingFlags,
     environment: &Environment,
     talk: &Talk,
 ) -> Result<Plan, Failure> {
-    Ok(read_plan(typed, command, settings, environment, talk)?.0)
+    Ok(read_plan(typed, one, settings, environment, talk)?.0)
 }
 
 /// The same, with the files that were read.
 fn read_plan(
     typed: &str,
-    command: &[String],
+    one: &OneServer,
     settings: SettingFlags,
     environment: &Environment,
     talk: &Talk,
 ) -> Result<(Plan, Vec<PathBuf>), Failure> {
-    let scope = if command.is_empty() { Scope::Everything } else { Scope::SettingsOnly };
+    let scope = if one.is_given() { Scope::SettingsOnly } else { Scope::Everything };
     let directory = current_directory()?;
     let flags = settings.layer();
     let request = Request { environment, directory: &directory, flags, files: settings.config, scope };
@@ -236,8 +238,11 @@ fn read_plan(
     for file in &config.files {
         talk.verbose(&format!("configuration: {file}"));
     }
-    let plan = planning::plan_of_command(command, &config.settings)
-        .unwrap_or_else(|| planning::plan(&config, environment, &mut report));
+    let plan = match one.remote(environment)? {
+        Some(remote) => planning::plan_of_remote(remote, &config.settings),
+        None => planning::plan_of_command(&one.command, &config.settings)
+            .unwrap_or_else(|| planning::plan(&config, environment, &mut report)),
+    };
     for warning in report.into_result()? {
         talk.warn(&warning.line());
     }
@@ -254,7 +259,7 @@ fn nothing_to_run(typed: &str, config: &Config) -> Failure {
     let failure = match (disabled, config.skipped) {
         (0, 0) => Failure::config("no server is configured"),
         (disabled, skipped) => {
-            Failure::config(format!("no server is left to run: {disabled} disabled, {skipped} remote and skipped"))
+            Failure::config(format!("no server is left to run: {disabled} disabled, {skipped} skipped"))
         }
     };
     failure.code("no_server").hint(hint)

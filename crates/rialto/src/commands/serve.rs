@@ -39,8 +39,8 @@ pub(crate) fn run(arguments: Arguments, environment: &Environment, talk: &Talk) 
     let given = arguments.relays(environment)?;
     let record = identity::data_directory(environment)?.join("jobs").join(identity.keys.public_key().to_hex());
     let service = arguments.service(&identity, record)?;
-    let (settings, command, listen) = arguments.rest();
-    let mut hub = make_plan("rialto serve", &command, settings, environment, talk)?;
+    let (settings, one, listen) = arguments.rest();
+    let mut hub = make_plan("rialto serve", &one, settings, environment, talk)?;
     hub.startup_grace = hub.startup_grace.max(SERVERS_START);
     service.restrict(&mut hub)?;
     let plan = service.plan(&hub);

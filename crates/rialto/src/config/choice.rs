@@ -1,6 +1,7 @@
 //! Settings with a few named values: the same names in flags, variables and files.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use rialto_http::client::Way;
 use rialto_hub::plan::{EraChoice, Prefix};
 
 /// A closed list of values, each with the word that people write.
@@ -33,6 +34,10 @@ impl Choice for Prefix {
 impl Choice for EraChoice {
     const NAMES: &'static [(&'static str, Self)] =
         &[("auto", EraChoice::Auto), ("legacy", EraChoice::Legacy), ("modern", EraChoice::Modern)];
+}
+
+impl Choice for Way {
+    const NAMES: &'static [(&'static str, Self)] = &[("http", Way::Streamable), ("sse", Way::Sse)];
 }
 
 /// The same list for a command line flag.

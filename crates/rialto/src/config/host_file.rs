@@ -8,10 +8,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use rialto_http::client::Way;
+
 use crate::config::fields::{Fields, key_hint};
 use crate::config::problem::Report;
-use crate::config::server::ServerEntry;
-use crate::config::settings::Traced;
+use crate::config::server::{Login, Reach, ServerEntry};
+use crate::config::settings::{PORTS, Traced};
 use crate::config::source::Source;
 use crate::config::tree::{Member, Node, Value};
 
@@ -21,8 +23,11 @@ const FIRST_MILLISECONDS: f64 = 1000.0;
 /// A week, as for our own files.
 const LONGEST_SECONDS: f64 = 7.0 * 24.0 * 3600.0;
 
+/// Keys under which hosts keep the address of a remote server.
+const ADDRESSES: [&str; 3] = ["url", "httpUrl", "serverUrl"];
+
 /// Keys that say something to us.
-const KEYS: [&str; 21] = [
+const KEYS: [&str; 23] = [
     "command",
     "args",
     "env",
@@ -38,6 +43,8 @@ const KEYS: [&str; 21] = [
     "serverUrl",
     "httpUrl",
     "headers",
+    "oauth",
+    "auth",
     "allow",
     "deny",
     "includeTools",
@@ -47,9 +54,8 @@ const KEYS: [&str; 21] = [
 ];
 
 /// Keys that hosts use for themselves: approval lists, looks, sign-in, reloading.
-const KEYS_OF_HOSTS: [&str; 31] = [
+const KEYS_OF_HOSTS: [&str; 29] = [
     "alwaysAllow",
-    "auth",
     "authProviderType",
     "authorization_token",
     "autoApprove",
@@ -71,7 +77,6 @@ const KEYS_OF_HOSTS: [&str; 31] = [
     "networkTimeout",
     "note",
     "notes",
-    "oauth",
     "sandbox",
     "sandboxEnabled",
     "startupTimeout",
@@ -85,7 +90,7 @@ const KEYS_OF_HOSTS: [&str; 31] = [
 #[derive(Default)]
 pub(crate) struct HostFile {
     pub(crate) servers: Vec<ServerEntry>,
-    /// Servers that were left out because they are remote.
+    /// Servers that were left out because nothing here speaks as they do.
     pub(crate) skipped: usize,
 }
 
@@ -112,8 +117,8 @@ pub(crate) fn read(source: &Arc<Source>, tree: &Node, report: &mut Report) -> Ho
     for section in sections {
         for entry in fields.table(section) {
             match server(&mut fields, entry) {
-                Entry::Local(server) => file.servers.push(*server),
-                Entry::Remote => file.skipped += 1,
+                Entry::Server(server) => file.servers.push(*server),
+                Entry::Unknown => file.skipped += 1,
                 Entry::Faulty => {}
             }
         }
@@ -122,30 +127,32 @@ pub(crate) fn read(source: &Arc<Source>, tree: &Node, report: &mut Report) -> Ho
 }
 
 enum Entry {
-    Local(Box<ServerEntry>),
-    Remote,
+    Server(Box<ServerEntry>),
+    /// It speaks in a way that we do not.
+    Unknown,
     /// Reported already.
     Faulty,
 }
 
 fn server(fields: &mut Fields<'_>, entry: &Member) -> Entry {
     let find = |key: &str| entry.node.get(key);
-    let has_url = ["url", "serverUrl", "httpUrl"].iter().any(|key| find(key).is_some());
     let transport = ["type", "transport", "transportType"].iter().find_map(|key| match find(key).map(|n| &n.value) {
-        Some(Value::Text(text)) => Some(text.as_str()),
+        Some(Value::Text(text)) => Some(text.to_ascii_lowercase()),
         _ => None,
     });
-    let is_remote = match transport {
-        Some("stdio" | "local") => false,
-        Some(other) if other.to_ascii_lowercase().contains("http") || matches!(other, "sse" | "ws" | "websocket") => {
-            true
+    let is_local = match transport.as_deref() {
+        Some("stdio" | "local") => true,
+        Some("ws" | "websocket") => {
+            let message = format!("server `{}`: MCP over WebSocket is not supported: skipped", entry.key);
+            fields.report.warning(fields.source, &entry.key_span, message, None);
+            return Entry::Unknown;
         }
-        _ => has_url && find("command").is_none(),
+        Some(other) if other.contains("http") || other == "sse" => false,
+        _ => find("command").is_some() || !ADDRESSES.iter().any(|key| find(key).is_some()),
     };
-    if is_remote {
-        let message = format!("server `{}`: remote servers over HTTP are not supported yet: skipped", entry.key);
-        fields.report.warning(fields.source, &entry.key_span, message, None);
-        return Entry::Remote;
+    if !is_local {
+        let way = if transport.as_deref() == Some("sse") { Way::Sse } else { Way::Streamable };
+        return remote(fields, entry, way);
     }
     let members = fields.table(entry);
     let Some(command) = members.iter().find(|member| member.key == "command") else {
@@ -161,11 +168,42 @@ fn server(fields: &mut Fields<'_>, entry: &Member) -> Entry {
         return Entry::Faulty;
     };
     let Some(command) = fields.text(command) else { return Entry::Faulty };
-    let mut server = ServerEntry::new(&entry.key, fields.source, entry.key_span.clone(), command);
+    let mut server = ServerEntry::new(&entry.key, fields.source, entry.key_span.clone(), Reach::Command(command));
     for member in members {
         take(fields, member, &mut server);
     }
-    Entry::Local(Box::new(server))
+    Entry::Server(Box::new(server))
+}
+
+fn remote(fields: &mut Fields<'_>, entry: &Member, way: Way) -> Entry {
+    let members = fields.table(entry);
+    let Some(address) = members.iter().find(|member| ADDRESSES.contains(&member.key.as_str())) else {
+        let message = format!("server `{}` has no `url`", entry.key);
+        fields.report.error_with_hint(fields.source, &entry.key_span, message, "add \"url\": \"https://…\"");
+        return Entry::Faulty;
+    };
+    let Some(address) = fields.text(address) else { return Entry::Faulty };
+    let mut server = ServerEntry::new(&entry.key, fields.source, entry.key_span.clone(), Reach::Address(address));
+    server.way = way;
+    for member in members {
+        take(fields, member, &mut server);
+    }
+    Entry::Server(Box::new(server))
+}
+
+/// What hosts that let their users choose say about logins.
+fn login(fields: &mut Fields<'_>, member: &Member, login: &mut Login) {
+    for member in member.node.members().unwrap_or_default() {
+        match member.key.as_str() {
+            "clientId" | "client_id" | "CLIENT_ID" => login.client_id = fields.text(member),
+            "clientSecret" | "client_secret" | "CLIENT_SECRET" => login.client_secret = fields.text(member),
+            "clientMetadataUrl" | "client_metadata_url" => login.client_metadata = fields.text(member),
+            "scopes" if matches!(member.node.value, Value::List(_)) => login.scopes = Some(fields.texts(member)),
+            "callbackPort" | "callback_port" => login.port = fields.number(member, &PORTS),
+            // The rest is the host's own.
+            _ => {}
+        }
+    }
 }
 
 fn take(fields: &mut Fields<'_>, member: &Member, server: &mut ServerEntry) {
@@ -176,6 +214,8 @@ fn take(fields: &mut Fields<'_>, member: &Member, server: &mut ServerEntry) {
         "env" => server.env = fields.pairs(member),
         "envFile" => server.env_file = fields.text(member),
         "cwd" => server.cwd = fields.text(member),
+        "headers" => server.headers = fields.pairs(member),
+        "oauth" | "auth" => login(fields, member, &mut server.login),
         // `disabled` and `enabled` say the same; a server runs only when neither of them objects.
         "disabled" | "enabled" => {
             if let Some(value) = fields.switch(member) {

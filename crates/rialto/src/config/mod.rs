@@ -59,7 +59,7 @@ pub(crate) struct Config {
     pub(crate) settings: Settings,
     /// Files that hold servers keep their order: user file first, then project file; imports before the importing file.
     pub(crate) servers: Vec<ServerEntry>,
-    /// Remote servers that were left out.
+    /// Servers that were left out because nothing here speaks as they do.
     pub(crate) skipped: usize,
     /// The names of the files that were read, lowest layer first.
     pub(crate) files: Vec<String>,
@@ -90,6 +90,11 @@ pub(crate) fn load(request: &Request<'_>, report: &mut Report) -> Config {
     };
     let Stack { servers, skipped, files, paths, .. } = stack;
     Config { settings: Settings::complete(layer, default_prefix), servers, skipped, files, paths }
+}
+
+/// Expands variables in text from elsewhere than a file; says what is wrong and what to do about it.
+pub(crate) fn expand_text(text: &str, environment: &Environment, folder: &Path) -> Result<String, (String, String)> {
+    expand::expand(text, environment, folder).map_err(|error| (error.message, error.hint))
 }
 
 /// The files to read, lowest layer first.

@@ -6,22 +6,25 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rialto_hub::plan::{Plan, ServerPlan};
+use rialto_http::client::{Endpoint, Remote};
+use rialto_hub::plan::{Plan, Process, ServerPlan, Transport};
 
 use crate::config::Config;
 use crate::config::env_file;
 use crate::config::expand::{expand, home_relative};
 use crate::config::fields::Text;
 use crate::config::problem::Report;
-use crate::config::server::ServerEntry;
+use crate::config::server::{Reach, ServerEntry};
 use crate::config::settings::Settings;
 use crate::environment::Environment;
+use crate::remotes::Remotes;
 
 /// Builds the plan of everything that is enabled.
 pub(crate) fn plan(config: &Config, environment: &Environment, report: &mut Report) -> Plan {
+    let remotes = Remotes::of(environment);
     let enabled = config.servers.iter().filter(|entry| entry.is_enabled());
     let servers = enabled
-        .filter_map(|entry| Expander { entry, environment, report: &mut *report }.server(&config.settings))
+        .filter_map(|entry| Expander { entry, environment, report: &mut *report }.server(&config.settings, &remotes))
         .collect();
     around(servers, &config.settings)
 }
@@ -29,11 +32,21 @@ pub(crate) fn plan(config: &Config, environment: &Environment, report: &mut Repo
 /// The plan for one command given on the command line.
 pub(crate) fn plan_of_command(command: &[String], settings: &Settings) -> Option<Plan> {
     let (program, args) = command.split_first()?;
-    let mut server = ServerPlan::new(name_of_program(program), program.clone(), args.to_vec());
+    let server = ServerPlan::new(name_of_program(program), program.clone(), args.to_vec());
+    Some(of_one(server, settings))
+}
+
+/// The plan for one address given on the command line.
+pub(crate) fn plan_of_remote(remote: Remote, settings: &Settings) -> Plan {
+    let host = remote.endpoint.url().host_str().unwrap_or_default().to_owned();
+    of_one(ServerPlan::over(plain_name(&host), Transport::Http(Box::new(remote))), settings)
+}
+
+fn of_one(mut server: ServerPlan, settings: &Settings) -> Plan {
     server.era = settings.era.value;
     server.timeout = Duration::from_secs(settings.timeout_secs.value);
     server.max_timeout = Duration::from_secs(settings.max_timeout_secs.value).max(server.timeout);
-    Some(around(vec![server], settings))
+    around(vec![server], settings)
 }
 
 fn around(servers: Vec<ServerPlan>, settings: &Settings) -> Plan {
@@ -47,9 +60,26 @@ fn around(servers: Vec<ServerPlan>, settings: &Settings) -> Plan {
 /// A server's name from its program: the file stem, with everything but letters, digits, `_` and `-` made a single `-`.
 fn name_of_program(program: &str) -> String {
     let stem = Path::new(program).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    plain_name(&stem)
+}
+
+fn plain_name(text: &str) -> String {
     let words: Vec<&str> =
-        stem.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty()).collect();
+        text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty()).collect();
     if words.is_empty() { "server".to_owned() } else { words.join("-") }
+}
+
+/// Where one remote server is, and what is said about logins there; `None` after reporting what is wrong, or if it is not
+/// remote.
+pub(crate) fn address_of(
+    entry: &ServerEntry,
+    environment: &Environment,
+    report: &mut Report,
+) -> Option<(Endpoint, rialto_http::client::oauth::Settings)> {
+    let Reach::Address(address) = &entry.reach else { return None };
+    let mut expander = Expander { entry, environment, report };
+    let (endpoint, settings) = (expander.endpoint(address), expander.login());
+    Some((endpoint?, settings?))
 }
 
 /// Expands the fields of one server.
@@ -61,29 +91,99 @@ struct Expander<'a> {
 
 impl Expander<'_> {
     /// `None` after reporting what is wrong.
-    fn server(mut self, settings: &Settings) -> Option<ServerPlan> {
+    fn server(mut self, settings: &Settings, remotes: &Remotes) -> Option<ServerPlan> {
         let entry = self.entry;
         // Every field is looked at before giving up, so that all problems are reported at once.
-        let program = self.program();
-        let args: Vec<Option<String>> = entry.args.iter().map(|text| self.text(text)).collect();
-        let env = self.env();
-        let cwd = entry.cwd.as_ref().map(|text| self.path(text));
+        let transport = match &entry.reach {
+            Reach::Command(command) => self.process(command).map(Transport::Process),
+            Reach::Address(address) => self.remote(address, remotes).map(|remote| Transport::Http(Box::new(remote))),
+        };
         let timeout = entry.timeout.as_ref().map(|traced| traced.value);
         let timeout = timeout.unwrap_or(Duration::from_secs(settings.timeout_secs.value));
         let max_timeout = self.max_timeout(timeout, settings);
 
-        let mut plan = ServerPlan::new(&entry.name, program?, args.into_iter().collect::<Option<_>>()?);
-        plan.env = env?;
-        plan.cwd = match cwd {
-            Some(cwd) => Some(cwd?),
-            None => None,
-        };
+        let mut plan = ServerPlan::over(&entry.name, transport?);
         plan.era = entry.era.as_ref().map_or(settings.era.value, |traced| traced.value);
         plan.allow = entry.allow.iter().map(|text| text.text.clone()).collect();
         plan.deny = entry.deny.iter().map(|text| text.text.clone()).collect();
         plan.timeout = timeout;
         plan.max_timeout = max_timeout;
         Some(plan)
+    }
+
+    fn process(&mut self, command: &Text) -> Option<Process> {
+        let program = self.program(command);
+        let args: Vec<Option<String>> = self.entry.args.iter().map(|text| self.text(text)).collect();
+        let env = self.env();
+        let cwd = self.entry.cwd.as_ref().map(|text| self.path(text));
+        let cwd = match cwd {
+            Some(cwd) => Some(cwd?),
+            None => None,
+        };
+        Some(Process { program: program?, args: args.into_iter().collect::<Option<_>>()?, env: env?, cwd })
+    }
+
+    /// A server that runs elsewhere, with everything that is said to it.
+    fn remote(&mut self, address: &Text, remotes: &Remotes) -> Option<Remote> {
+        let (endpoint, settings) = (self.endpoint(address), self.login());
+        match remotes.remote(endpoint?, settings?, &self.entry.name, None) {
+            Ok(remote) => Some(remote),
+            Err(why) => {
+                self.report.error(&self.entry.source, &address.span, why);
+                None
+            }
+        }
+    }
+
+    fn endpoint(&mut self, address: &Text) -> Option<Endpoint> {
+        let entry = self.entry;
+        let headers: Vec<_> = entry.headers.iter().map(|(name, text)| (name, text, self.text(text))).collect();
+        let expanded = self.text(address)?;
+        let mut endpoint = match Endpoint::new(&expanded, entry.way) {
+            Ok(endpoint) => endpoint,
+            Err(invalid) => {
+                self.report.error(&entry.source, &address.span, invalid.to_string());
+                return None;
+            }
+        };
+        for (name, text, value) in headers {
+            endpoint = match endpoint.with_header(name, &value?) {
+                Ok(endpoint) => endpoint,
+                Err(invalid) => {
+                    self.report.error(&entry.source, &text.span, invalid.to_string());
+                    return None;
+                }
+            };
+        }
+        Some(endpoint)
+    }
+
+    fn login(&mut self) -> Option<rialto_http::client::oauth::Settings> {
+        let login = &self.entry.login;
+        let mut optional = |text: &Option<Text>| match text {
+            Some(text) => self.text(text).map(Some),
+            None => Some(None),
+        };
+        let client_id = optional(&login.client_id);
+        let client_secret = optional(&login.client_secret);
+        let client_metadata = optional(&login.client_metadata);
+        let scopes = match &login.scopes {
+            Some(scopes) => scopes.iter().map(|text| self.text(text)).collect::<Option<Vec<_>>>().map(Some),
+            None => Some(None),
+        };
+        let client_metadata = match (client_metadata?, &login.client_metadata) {
+            (Some(address), Some(text)) => match address.parse() {
+                Ok(url) => Some(url),
+                Err(error) => {
+                    self.report.error(&self.entry.source, &text.span, format!("not an address: {error}"));
+                    return None;
+                }
+            },
+            _ => None,
+        };
+        let port = login.port.as_ref().and_then(|port| u16::try_from(port.value).ok());
+        let (client_id, client_secret, scopes) = (client_id?, client_secret?, scopes?);
+        Some(rialto_http::client::oauth::Settings { client_id, client_secret, client_metadata, scopes, port })
     }
 
     fn text(&mut self, text: &Text) -> Option<String> {
@@ -107,8 +207,7 @@ impl Expander<'_> {
     }
 
     /// A bare name is searched in `PATH` later; `./program` starts at the file's folder.
-    fn program(&mut self) -> Option<String> {
-        let command = &self.entry.command;
+    fn program(&mut self, command: &Text) -> Option<String> {
         let expanded = home_relative(&self.text(command)?, self.environment);
         if expanded.trim().is_empty() {
             self.report.error(&self.entry.source, &command.span, "`command` is empty");

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::config::fields::{Fields, Text, key_hint};
 use crate::config::problem::Report;
-use crate::config::server::ServerEntry;
-use crate::config::settings::{GRACE_MILLISECONDS, Layer, SECONDS};
+use crate::config::server::{Login, Reach, ServerEntry};
+use crate::config::settings::{GRACE_MILLISECONDS, Layer, PORTS, SECONDS};
 use crate::config::source::Source;
 use crate::config::tree::{Member, Node};
 
@@ -15,8 +15,26 @@ pub(super) const KEYS: [&str; 7] =
     ["prefix", "era", "startup_grace_ms", "timeout_secs", "max_timeout_secs", "import", "servers"];
 
 /// The keys of a `[servers.NAME]` table.
-pub(super) const SERVER_KEYS: [&str; 10] =
-    ["command", "args", "env", "cwd", "enabled", "era", "allow", "deny", "timeout_secs", "max_timeout_secs"];
+pub(super) const SERVER_KEYS: [&str; 14] = [
+    "command",
+    "args",
+    "env",
+    "cwd",
+    "url",
+    "transport",
+    "headers",
+    "oauth",
+    "enabled",
+    "era",
+    "allow",
+    "deny",
+    "timeout_secs",
+    "max_timeout_secs",
+];
+
+/// The keys of a server's `oauth` table.
+pub(super) const OAUTH_KEYS: [&str; 5] =
+    ["client_id", "client_secret", "client_metadata_url", "scopes", "callback_port"];
 
 /// What one `rialto.toml` says.
 #[derive(Default)]
@@ -49,21 +67,37 @@ pub(crate) fn read(source: &Arc<Source>, tree: &Node, report: &mut Report) -> Ri
 
 fn server(fields: &mut Fields<'_>, entry: &Member) -> Option<ServerEntry> {
     let members = fields.table(entry);
-    let Some(command) = members.iter().find(|member| member.key == "command") else {
-        let mistyped = members.iter().find(|member| key_hint(&member.key, &["command"]).is_some());
-        if let Some(mistyped) = mistyped {
-            unknown(fields, mistyped, &SERVER_KEYS);
-        } else if entry.node.members().is_some() {
-            let message = format!("server `{}` has no `command`", entry.key);
-            fields.report.error_with_hint(fields.source, &entry.key_span, message, "add: command = \"program\"");
+    let find = |key: &str| members.iter().find(|member| member.key == key);
+    let reach = match (find("command"), find("url")) {
+        (Some(command), None) => Reach::Command(fields.text(command)?),
+        (None, Some(url)) => Reach::Address(fields.text(url)?),
+        (Some(_), Some(url)) => {
+            let message = format!("server `{}` has both `command` and `url`", entry.key);
+            fields.report.error_with_hint(fields.source, &url.key_span, message, "leave one of them out");
+            return None;
         }
-        return None;
+        (None, None) => {
+            let mistyped = members.iter().find(|member| key_hint(&member.key, &["command"]).is_some());
+            if let Some(mistyped) = mistyped {
+                unknown(fields, mistyped, &SERVER_KEYS);
+            } else if entry.node.members().is_some() {
+                let message = format!("server `{}` has neither `command` nor `url`", entry.key);
+                let hint = "add: command = \"program\"    or: url = \"https://…\"";
+                fields.report.error_with_hint(fields.source, &entry.key_span, message, hint);
+            }
+            return None;
+        }
     };
-    let command = fields.text(command)?;
-    let mut server = ServerEntry::new(&entry.key, fields.source, entry.key_span.clone(), command);
+    let is_local = matches!(reach, Reach::Command(_));
+    let mut server = ServerEntry::new(&entry.key, fields.source, entry.key_span.clone(), reach);
     for member in members {
         match member.key.as_str() {
-            "command" => {}
+            "command" | "url" => {}
+            "args" | "env" | "cwd" if !is_local => misplaced(fields, member, "command"),
+            "transport" | "headers" | "oauth" if is_local => misplaced(fields, member, "url"),
+            "transport" => server.way = fields.choice(member).map(|way| way.value).unwrap_or_default(),
+            "headers" => server.headers = fields.pairs(member),
+            "oauth" => login(fields, member, &mut server.login),
             "args" => server.args = fields.texts(member),
             "env" => server.env = fields.pairs(member),
             "cwd" => server.cwd = fields.text(member),
@@ -77,6 +111,24 @@ fn server(fields: &mut Fields<'_>, entry: &Member) -> Option<ServerEntry> {
         }
     }
     Some(server)
+}
+
+fn login(fields: &mut Fields<'_>, member: &Member, login: &mut Login) {
+    for member in fields.table(member) {
+        match member.key.as_str() {
+            "client_id" => login.client_id = fields.text(member),
+            "client_secret" => login.client_secret = fields.text(member),
+            "client_metadata_url" => login.client_metadata = fields.text(member),
+            "scopes" => login.scopes = Some(fields.texts(member)),
+            "callback_port" => login.port = fields.number(member, &PORTS),
+            _ => unknown(fields, member, &OAUTH_KEYS),
+        }
+    }
+}
+
+fn misplaced(fields: &mut Fields<'_>, member: &Member, needed: &str) {
+    let message = format!("`{}` says nothing without `{needed}`", member.key);
+    fields.report.error(fields.source, &member.key_span, message);
 }
 
 fn seconds(fields: &mut Fields<'_>, member: &Member) -> Option<crate::config::settings::Traced<Duration>> {

@@ -18,6 +18,9 @@ pub(crate) const SECONDS: RangeInclusive<u64> = 1..=7 * 24 * 3600;
 /// Nobody wants a host to wait longer than ten minutes for its first list.
 pub(crate) const GRACE_MILLISECONDS: RangeInclusive<u64> = 0..=600_000;
 
+/// Ports that a login may be answered at.
+pub(crate) const PORTS: RangeInclusive<u64> = 1..=65_535;
+
 /// Where a value was set.
 #[derive(Clone)]
 pub(crate) enum Origin {

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rialto_hub::plan::{EraChoice, Plan, Prefix};
+use rialto_http::client::Way;
+use rialto_hub::plan::{EraChoice, Plan, Prefix, Process, ServerPlan, Transport};
 
 use super::planning::{plan, plan_of_command};
 use super::problem::Report;
@@ -32,8 +33,13 @@ fn planned(directory: &Path, name: &str, text: &str) -> Plan {
     plan
 }
 
+fn process(server: &ServerPlan) -> &Process {
+    let Transport::Process(process) = &server.transport else { panic!("{server:?}") };
+    process
+}
+
 fn pairs(plan: &Plan, server: usize) -> Vec<(&str, &str)> {
-    plan.servers[server].env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+    process(&plan.servers[server]).env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }
 
 #[test]
@@ -64,16 +70,19 @@ cwd = "~/work"
     assert_eq!((plan.prefix, plan.startup_grace), (Prefix::Conflict, Duration::from_millis(5)));
     let [zebra, ant] = plan.servers.as_slice() else { panic!("two servers expected: {plan:?}") };
     assert_eq!(zebra.name, "zebra");
-    assert_eq!(Path::new(&zebra.program), directory.path().join("bin/zebra"));
-    assert_eq!(zebra.args, ["--token", "hunter2", "${LITERAL}", "8080"]);
+    assert_eq!(Path::new(&process(zebra).program), directory.path().join("bin/zebra"));
+    assert_eq!(process(zebra).args, ["--token", "hunter2", "${LITERAL}", "8080"]);
     assert_eq!(pairs(&plan, 0), [("A", "hunter2"), ("B", "")]);
-    assert_eq!(zebra.cwd, Some(directory.path().join("sub")));
+    assert_eq!(process(zebra).cwd, Some(directory.path().join("sub")));
     assert_eq!((zebra.era, ant.era), (EraChoice::Legacy, EraChoice::Modern));
     assert_eq!((&zebra.allow[..], &zebra.deny[..]), (&["read_*".to_owned()][..], &["read_secret".to_owned()][..]));
     // A longer timeout of one server lifts its maximum.
     assert_eq!((zebra.timeout, zebra.max_timeout), (Duration::from_secs(90), Duration::from_secs(90)));
     assert_eq!((ant.timeout, ant.max_timeout), (Duration::from_secs(7), Duration::from_secs(70)));
-    assert_eq!((ant.program.as_str(), ant.cwd.as_deref()), ("ant", Some(Path::new("/people/ada/work"))));
+    assert_eq!(
+        (process(ant).program.as_str(), process(ant).cwd.as_deref()),
+        ("ant", Some(Path::new("/people/ada/work")))
+    );
 }
 
 #[test]
@@ -95,7 +104,7 @@ fn mcp_servers_of_hosts_reach_the_plan() {
     assert_eq!(pairs(&plan, 0), [("PORT", "80")]);
     assert_eq!(plan.servers[0].timeout, Duration::from_secs(30));
     assert_eq!(plan.servers[1].timeout, Duration::from_millis(2500));
-    assert_eq!(plan.servers[1].program, "hunter2");
+    assert_eq!(process(&plan.servers[1]).program, "hunter2");
     assert_eq!((&plan.servers[1].allow[0], &plan.servers[1].deny[0]), (&"ls".to_owned(), &"rm".to_owned()));
 }
 
@@ -116,9 +125,36 @@ fn vscode_files_reach_the_plan() {
   }
 }"#;
     let plan = planned(directory.path(), ".vscode/mcp.json", text);
-    assert_eq!(Path::new(&plan.servers[0].program), directory.path().join("run"));
-    assert_eq!(plan.servers[0].args, ["/people/ada", "hunter2"]);
+    assert_eq!(Path::new(&process(&plan.servers[0]).program), directory.path().join("run"));
+    assert_eq!(process(&plan.servers[0]).args, ["/people/ada", "hunter2"]);
     assert_eq!(pairs(&plan, 0), [("A", "own"), ("B", "from file")]);
+}
+
+#[test]
+fn remote_servers_reach_the_plan() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = r#"{"mcpServers": {
+  "plain": {"url": "https://a.example/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}},
+  "typed": {"type": "streamable-http", "url": "http://127.0.0.1:${PORT:-80}/mcp", "oauth": {"clientId": "me"}},
+  "old": {"type": "sse", "serverUrl": "https://a.example/sse"}
+}}"#;
+    let plan = planned(directory.path(), "mcp.json", text);
+    let remotes: Vec<_> = plan
+        .servers
+        .iter()
+        .map(|server| match &server.transport {
+            Transport::Http(remote) => remote,
+            Transport::Process(_) => panic!("{server:?}"),
+        })
+        .collect();
+    let urls: Vec<&str> = remotes.iter().map(|remote| remote.endpoint.url().as_str()).collect();
+    assert_eq!(urls, ["https://a.example/mcp", "http://127.0.0.1/mcp", "https://a.example/sse"]);
+    let ways: Vec<Way> = remotes.iter().map(|remote| remote.endpoint.way()).collect();
+    assert_eq!(ways, [Way::Streamable, Way::Streamable, Way::Sse]);
+    // Whoever brings a header of their own does not log in.
+    let logins: Vec<bool> = remotes.iter().map(|remote| remote.authorizer.is_some()).collect();
+    assert_eq!(logins, [false, true, true]);
+    assert!(!format!("{plan:?}").contains("hunter2"));
 }
 
 #[test]
@@ -142,8 +178,8 @@ fn one_command_makes_a_plan_without_prefix() {
     assert!(report.into_result().is_ok());
     assert_eq!(plan.prefix, Prefix::Never);
     let server = &plan.servers[0];
-    assert_eq!((server.name.as_str(), server.program.as_str()), ("my", "/opt/my.server"));
-    assert_eq!((server.args.as_slice(), server.timeout), (&["--flag".to_owned()][..], Duration::from_secs(5)));
+    assert_eq!((server.name.as_str(), process(server).program.as_str()), ("my", "/opt/my.server"));
+    assert_eq!((process(server).args.as_slice(), server.timeout), (&["--flag".to_owned()][..], Duration::from_secs(5)));
 }
 
 #[test]
@@ -158,8 +194,9 @@ fn the_template_of_config_init_knows_every_key() {
     let text = settings.join("\n").replace(import, "").replace("${NOTES_API_TOKEN}", "${TOKEN}");
     let directory = tempfile::tempdir().unwrap();
     let plan = planned(directory.path(), "rialto.toml", &text);
-    assert_eq!(plan.servers.len(), 2);
-    for key in super::rialto_file::KEYS.iter().chain(&super::rialto_file::SERVER_KEYS) {
+    assert_eq!(plan.servers.len(), 3);
+    let known = super::rialto_file::KEYS.iter().chain(&super::rialto_file::SERVER_KEYS);
+    for key in known.chain(&super::rialto_file::OAUTH_KEYS) {
         assert!(text.contains(key) || import.contains(key), "`{key}` is not explained");
     }
 }

@@ -8,7 +8,7 @@ use crate::commands::gateway::SettingFlags;
 use crate::config::choice::Choice;
 use crate::config::mask::{self, MASK};
 use crate::config::problem::Report;
-use crate::config::server::ServerEntry;
+use crate::config::server::{Reach, ServerEntry};
 use crate::config::settings::{Origin, Settings};
 use crate::config::{Config, Request, Scope, load};
 use crate::environment::Environment;
@@ -99,12 +99,39 @@ fn add_server(server: &ServerEntry, rows: &mut Vec<Row>) {
     let prefix = format!("servers.{}", quoted(&server.name));
     let key = |field: &str| format!("{prefix}.{field}");
     let args: Vec<String> = server.args.iter().map(|text| text.text.clone()).collect();
-    rows.push(Row::new(key("command"), server.command.text.clone(), &server.origin(&server.command.span)));
+    match &server.reach {
+        Reach::Command(command) => {
+            rows.push(Row::new(key("command"), command.text.clone(), &server.origin(&command.span)));
+        }
+        Reach::Address(address) => {
+            let shown = mask::arguments(std::slice::from_ref(&address.text)).concat();
+            rows.push(Row::new(key("url"), shown, &server.origin(&address.span)));
+        }
+    }
     if let Some(first) = server.args.first() {
         rows.push(Row::new(key("args"), mask::arguments(&args), &server.origin(&first.span)));
     }
     for (name, text) in &server.env {
         rows.push(Row::new(key(&format!("env.{}", quoted(name))), MASK, &server.origin(&text.span)));
+    }
+    for (name, text) in &server.headers {
+        rows.push(Row::new(key(&format!("headers.{}", quoted(name))), MASK, &server.origin(&text.span)));
+    }
+    let login = &server.login;
+    for (field, text) in [("client_id", &login.client_id), ("client_metadata_url", &login.client_metadata)] {
+        if let Some(text) = text {
+            rows.push(Row::new(key(&format!("oauth.{field}")), text.text.clone(), &server.origin(&text.span)));
+        }
+    }
+    if let Some(secret) = &login.client_secret {
+        rows.push(Row::new(key("oauth.client_secret"), MASK, &server.origin(&secret.span)));
+    }
+    if let Some([first, ..]) = login.scopes.as_deref() {
+        let scopes: Vec<String> = login.scopes.iter().flatten().map(|text| text.text.clone()).collect();
+        rows.push(Row::new(key("oauth.scopes"), scopes, &server.origin(&first.span)));
+    }
+    if let Some(port) = &login.port {
+        rows.push(Row::new(key("oauth.callback_port"), port.value, &port.origin));
     }
     for (field, text) in [("env_file", &server.env_file), ("cwd", &server.cwd)] {
         if let Some(text) = text {

@@ -14,9 +14,10 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::commands::gateway::{Sources, new_guard, no_signals, reload, tell, token};
+use crate::commands::gateway::reload::{self, HangUp};
+use crate::commands::gateway::{Sources, new_guard, no_signals, tell, token};
 use crate::failure::{Failure, Outcome};
-use crate::talk::{Aside, Talk};
+use crate::talk::{Aside, Listener, Talk};
 
 /// Where to listen if nothing else is said.
 const ADDRESS: &str = "127.0.0.1:7400";
@@ -91,7 +92,9 @@ pub(super) async fn serve(flags: Flags, plan: Plan, sources: &Sources<'_>, paths
     let (stop, stopped) = watch::channel(false);
     let served = {
         let mut serving = std::pin::pin!(server::serve(hub.clone(), listener, options, stopped));
-        let reloading = reload::watch(&hub, sources, paths, talk);
+        // A terminal that is closed ends what runs in it.
+        let hang_up = if Listener::of_stderr() == Listener::Terminal { HangUp::Ends } else { HangUp::Reloads };
+        let reloading = reload::watch(&hub, sources, paths, hang_up, talk);
         let ended = tokio::select! {
             served = &mut serving => Some(served),
             failed = reloading => return failed,

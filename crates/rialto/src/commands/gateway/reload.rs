@@ -26,13 +26,37 @@ fn stamps(paths: &[PathBuf]) -> Vec<Stamp> {
     paths.iter().map(stamp).collect()
 }
 
+/// What SIGHUP means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HangUp {
+    /// That whoever started us has gone, which ends us.
+    Ends,
+    /// That the files should be read now.
+    Reloads,
+}
+
 /// Keeps the hub as the files say, for ever. A configuration that is wrong changes nothing.
-pub(super) async fn watch(hub: &Arc<Hub>, sources: &Sources<'_>, mut paths: Vec<PathBuf>, talk: Talk) -> Outcome {
-    let mut asked = signal(SignalKind::hangup()).map_err(|error| no_signals(&error))?;
+pub(super) async fn watch(
+    hub: &Arc<Hub>,
+    sources: &Sources<'_>,
+    mut paths: Vec<PathBuf>,
+    hang_up: HangUp,
+    talk: Talk,
+) -> Outcome {
+    let mut asked = match hang_up {
+        HangUp::Reloads => Some(signal(SignalKind::hangup()).map_err(|error| no_signals(&error))?),
+        HangUp::Ends => None,
+    };
     let mut known = stamps(&paths);
     loop {
+        let hung_up = async {
+            match &mut asked {
+                Some(asked) => asked.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         let is_asked = tokio::select! {
-            _ = asked.recv() => true,
+            _ = hung_up => true,
             () = tokio::time::sleep(PAUSE) => false,
         };
         if !is_asked {

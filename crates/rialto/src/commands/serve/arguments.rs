@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use nostr::prelude::{Keys, PublicKey, RelayUrl};
-use rialto_hub::plan::{Plan as HubPlan, ServerPlan};
+use rialto_hub::plan::{Plan as HubPlan, ServerPlan, Transport};
 use rialto_provider::limits::Limits;
 use rialto_provider::plan::{Access, DEFAULT_WINDOW, Ending, Plan};
 use rialto_wire::dvmcp::request::OpenJobs;
@@ -17,6 +17,7 @@ use crate::commands::gateway::SettingFlags;
 use crate::environment::Environment;
 use crate::failure::{Failure, Outcome};
 use crate::identity::Identity;
+use crate::one_server::OneServer;
 use crate::relays::{LOCAL, RelayFlags};
 use crate::wires::WireName;
 
@@ -105,9 +106,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     settings: SettingFlags,
 
-    /// One server to offer instead of the configured ones; everything after `--` is passed on untouched
-    #[arg(last = true, value_name = "CMD", conflicts_with = "config")]
-    command: Vec<String>,
+    #[command(flatten)]
+    one: OneServer,
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
@@ -166,8 +166,8 @@ impl Arguments {
         })
     }
 
-    pub(super) fn rest(self) -> (SettingFlags, Vec<String>, SocketAddr) {
-        (self.settings, self.command, self.listen)
+    pub(super) fn rest(self) -> (SettingFlags, OneServer, SocketAddr) {
+        (self.settings, self.one, self.listen)
     }
 }
 
@@ -226,12 +226,13 @@ fn name_of(server: &ServerPlan) -> String {
         let base = base.split('@').find(|part| !part.is_empty()).unwrap_or(base);
         Path::new(base).file_stem().map_or_else(|| base.to_owned(), |stem| stem.to_string_lossy().into_owned())
     };
-    let program = stem(&server.program);
+    let Transport::Process(process) = &server.transport else { return server.name.clone() };
+    let program = stem(&process.program);
     if !RUNNERS.contains(&program.as_str()) {
         return server.name.clone();
     }
     let is_word = |arg: &&String| !arg.starts_with('-') && !VERBS.contains(&arg.as_str());
-    server.args.iter().find(is_word).map_or(server.name.clone(), |arg| stem(arg))
+    process.args.iter().find(is_word).map_or(server.name.clone(), |arg| stem(arg))
 }
 
 #[cfg(test)]
