@@ -14,6 +14,7 @@ mod exchange;
 mod mirror;
 pub mod oauth;
 mod oldest;
+mod reach;
 
 pub use agent::{Agent, Options, Trouble};
 pub use carrier::{End, carry};

@@ -54,6 +54,7 @@ impl Source {
             _ = stop.wait_for(|stop| *stop) => Ending::Stopped,
             () = replaced(&mut later) => Ending::Anew,
         };
+        let is_over = matches!(ending, Ending::Carried(_));
         let life = match ending {
             Ending::Stopped => Life::Stopped,
             Ending::Anew => Life::Anew,
@@ -69,7 +70,7 @@ impl Source {
         client.close(reason);
         // A session that we leave is ended at the server as well.
         outlet.finish();
-        if tokio::time::timeout(GOODBYE, &mut carrying).await.is_err() {
+        if !is_over && tokio::time::timeout(GOODBYE, &mut carrying).await.is_err() {
             carrying.abort();
         }
         life

@@ -59,7 +59,7 @@ pub enum Transport {
     /// It is a child of ours and speaks over its standard input and output.
     Process(Process),
     /// It runs elsewhere and speaks over HTTP.
-    Http(Remote),
+    Http(Box<Remote>),
 }
 
 /// A program that is a server.

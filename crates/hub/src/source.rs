@@ -415,6 +415,16 @@ impl Source {
         });
     }
 
+    /// Lists may have changed without a word: they are fetched anew, and clients told only if they did.
+    pub(crate) fn look_again(self: &Arc<Self>, link: &Arc<Link>, hub: &Arc<Hub>) {
+        let (source, link, hub) = (self.clone(), link.clone(), hub.clone());
+        tokio::spawn(async move {
+            if !source.refresh(&link, &Kind::ALL).await.is_empty() {
+                hub.rebuild(&[]);
+            }
+        });
+    }
+
     fn take_stale(&self) -> Option<Vec<Kind>> {
         let mut stale = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
         stale.is_being_fetched = !stale.kinds.is_empty();

@@ -70,7 +70,7 @@ impl Host for Upstream {
         if note.method() == "notifications/subscriptions/acknowledged" {
             self.link.acknowledge(&note);
             if self.link.take_missed() {
-                self.link.source.list_changed(&self.link, &hub, &Kind::ALL);
+                self.link.source.look_again(&self.link, &hub);
             }
             return;
         }
@@ -95,6 +95,12 @@ impl Host for Upstream {
 
     fn warning(&self, text: String) {
         self.link.source.warn(text);
+    }
+
+    fn missed(&self) {
+        if let Some(hub) = self.hub.upgrade() {
+            self.link.source.look_again(&self.link, &hub);
+        }
     }
 
     fn stray(&self, text: &[u8]) {

@@ -39,6 +39,9 @@ pub trait Host: Send + Sync + 'static {
     fn warning(&self, text: String) {
         let _ = text;
     }
+
+    /// What the server says on its own account may have been missed for a while.
+    fn missed(&self) {}
 }
 
 /// What a server told about itself.
@@ -129,7 +132,7 @@ impl Client {
             Opening::Modern => self.discover(profile, patience).await?,
             Opening::LegacyThenModern => match self.initialize(profile, patience).await {
                 // If it refuses both, the reason it gave first is the better one.
-                Err(refused @ Unwelcome::Refused { .. }) => {
+                Err(refused @ (Unwelcome::Refused { .. } | Unwelcome::Fault(Fault::Status { .. }))) => {
                     self.discover(profile, patience).await.map_err(|_| refused)?
                 }
                 other => other?,

@@ -69,6 +69,11 @@ impl Failure {
         Self::new(Fault::Internal, "relays", message)
     }
 
+    /// No server on the web did what it was asked for.
+    pub fn servers(message: impl Into<String>) -> Self {
+        Self::new(Fault::Internal, "servers", message)
+    }
+
     /// What was asked for is not there.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(Fault::Params, "not_found", message)

@@ -6,10 +6,12 @@
 //! is allowed.
 
 mod argument;
+mod blossom;
 mod compose;
 mod confirm;
 pub mod conformance;
 mod failure;
+mod files;
 mod follows;
 mod guard;
 mod keyring;

@@ -7,8 +7,8 @@ use std::ffi::OsString;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::commands::{
-    call, completions, config, connect, context, demo, doctor, find, gateway, guard, man, mcp, nostr, paths, pins,
-    relay, serve, show, use_services,
+    auth, call, completions, config, connect, context, demo, doctor, find, gateway, guard, man, mcp, nostr, paths,
+    pins, relay, serve, show, use_services,
 };
 use crate::environment;
 use crate::exit::Exit;
@@ -63,6 +63,7 @@ pub(crate) enum Command {
     Use(use_services::Arguments),
     Pins(pins::Arguments),
     Gateway(gateway::Arguments),
+    Auth(auth::Arguments),
     Context(context::Arguments),
     Mcp(mcp::Arguments),
     Nostr(nostr::Arguments),

@@ -25,7 +25,11 @@ use std::path::Path;
 use support::{Run, World, repository};
 
 /// Every command that a user sees, with its parents.
-const COMMANDS: [&str; 46] = [
+const COMMANDS: [&str; 50] = [
+    "auth",
+    "auth login",
+    "auth logout",
+    "auth list",
     "gateway",
     "mcp",
     "mcp example",

@@ -1,6 +1,7 @@
 //! Connections to servers: straight or through a proxy, plain or with TLS.
 
 use super::agent::Options;
+use super::reach::Reach;
 use hyper::Uri;
 use hyper::header::HeaderValue;
 use hyper::rt::{Read, ReadBufCursor, Write};
@@ -31,7 +32,10 @@ const MAX_PROXY_HEAD: usize = 16 * 1024;
 
 /// Makes connections for the pool.
 #[derive(Clone)]
-pub(super) struct Connector(Arc<Ways>);
+pub(super) struct Connector {
+    ways: Arc<Ways>,
+    reach: Reach,
+}
 
 struct Ways {
     tls: TlsConnector,
@@ -56,7 +60,12 @@ impl Connector {
             };
         }
         let tls = TlsConnector::from(Arc::new(tls_config(options.certificates.as_deref())?));
-        Ok(Self(Arc::new(Ways { tls, proxies: proxies.build() })))
+        Ok(Self { ways: Arc::new(Ways { tls, proxies: proxies.build() }), reach: Reach::Anywhere })
+    }
+
+    /// The same for the open net only.
+    pub(super) fn public(&self) -> Self {
+        Self { ways: self.ways.clone(), reach: Reach::Public }
     }
 
     /// What a proxy for plain HTTP wants to see with each request.
@@ -64,7 +73,7 @@ impl Connector {
         if uri.scheme_str() != Some("http") {
             return None;
         }
-        self.0.proxy(uri)?.basic_auth().cloned()
+        self.ways.proxy(uri)?.basic_auth().cloned()
     }
 }
 
@@ -104,14 +113,18 @@ impl Ways {
         if is_loopback(host) { None } else { self.proxies.intercept(uri) }
     }
 
-    async fn connect(&self, uri: &Uri) -> io::Result<Stream> {
+    async fn connect(&self, uri: &Uri, reach: Reach) -> io::Result<Stream> {
         let is_tls = uri.scheme_str() == Some("https");
         let (host, port) = place(uri)?;
         let Some(proxy) = self.proxy(uri) else {
-            let stream = tcp(host, port).await?;
+            let stream = tcp(host, port, reach).await?;
             let io: Box<dyn Io> = if is_tls { self.secure(host, Box::new(stream)).await? } else { Box::new(stream) };
             return Ok(Stream { io: TokioIo::new(io), is_proxied: false });
         };
+        // A name is the proxy's to look up, but an address says by itself where it leads.
+        if bare(host).parse().is_ok_and(|address: IpAddr| !reach.includes(address)) {
+            return Err(not_public());
+        }
         let through = proxy.uri();
         if !matches!(through.scheme_str(), Some("http" | "https")) {
             return Err(io::Error::other("only proxies that speak HTTP are supported"));
@@ -119,7 +132,7 @@ impl Ways {
         let (proxy_host, proxy_port) = place(through)?;
         let named =
             |error: io::Error| io::Error::new(error.kind(), format!("the proxy {proxy_host}:{proxy_port}: {error}"));
-        let stream = tcp(proxy_host, proxy_port).await.map_err(named)?;
+        let stream = tcp(proxy_host, proxy_port, Reach::Anywhere).await.map_err(named)?;
         let mut io: Box<dyn Io> = match through.scheme_str() {
             Some("https") => self.secure(proxy_host, Box::new(stream)).await.map_err(named)?,
             _ => Box::new(stream),
@@ -165,12 +178,22 @@ async fn tunnel(io: &mut Box<dyn Io>, host: &str, port: u16, auth: Option<&Heade
     }
 }
 
-async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect((bare(host), port)).await?;
+async fn tcp(host: &str, port: u16, reach: Reach) -> io::Result<TcpStream> {
+    // Looked up once: what was found allowed is what is connected to.
+    let addresses: Vec<_> = tokio::net::lookup_host((bare(host), port)).await?.collect();
+    let allowed: Vec<_> = addresses.into_iter().filter(|address| reach.includes(address.ip())).collect();
+    if allowed.is_empty() {
+        return Err(not_public());
+    }
+    let stream = TcpStream::connect(allowed.as_slice()).await?;
     stream.set_nodelay(true)?;
     // A stream of events may be silent for hours; a peer that vanished without a word is noticed all the same.
     let _ = rustix::net::sockopt::set_socket_keepalive(&stream, true);
     Ok(stream)
+}
+
+fn not_public() -> io::Error {
+    io::Error::other("it leads to no public address")
 }
 
 fn place(uri: &Uri) -> io::Result<(&str, u16)> {
@@ -200,10 +223,10 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let ways = self.0.clone();
+        let Self { ways, reach } = self.clone();
         Box::pin(async move {
             let late = |_| io::Error::new(io::ErrorKind::TimedOut, format!("not within {CONNECT_PATIENCE:?}"));
-            tokio::time::timeout(CONNECT_PATIENCE, ways.connect(&uri)).await.map_err(late)?
+            tokio::time::timeout(CONNECT_PATIENCE, ways.connect(&uri, reach)).await.map_err(late)?
         })
     }
 }

@@ -235,10 +235,15 @@ impl<H: Host> Carrier<H> {
     pub(super) async fn listen(&self) {
         let mut place = Place::default();
         let mut pause = FIRST_PAUSE;
+        let mut has_heard = false;
         loop {
             let begun = Instant::now();
             match self.open_stream(place.last_id.clone().as_ref()).await {
                 Ok(response) if is_stream(&response) => {
+                    // Without a place to come back to, nobody repeats what was said meanwhile.
+                    if std::mem::replace(&mut has_heard, true) && place.last_id.is_none() {
+                        self.host.missed();
+                    }
                     if let Read::TooLong = self.read(None, response.into_body(), &mut place).await {
                         self.host.warning("a message on the server's stream was longer than the limit".to_owned());
                         place.last_id = None;

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub(crate) mod auth;
 pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod config;
@@ -40,6 +41,7 @@ pub(crate) fn run(command: Option<Command>, environment: &Environment, talk: &Ta
         Some(Command::Use(arguments)) => use_services::run(&arguments, environment, talk),
         Some(Command::Pins(arguments)) => pins::run(&arguments, environment, talk),
         Some(Command::Gateway(arguments)) => gateway::run(arguments, environment, talk),
+        Some(Command::Auth(arguments)) => auth::run(&arguments, environment, talk),
         Some(Command::Context(arguments)) => context::run(&arguments, environment, talk),
         Some(Command::Mcp(arguments)) => mcp::run(&arguments, environment, talk),
         Some(Command::Nostr(arguments)) => nostr::run(&arguments, environment, talk),

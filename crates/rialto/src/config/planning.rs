@@ -39,7 +39,7 @@ pub(crate) fn plan_of_command(command: &[String], settings: &Settings) -> Option
 /// The plan for one address given on the command line.
 pub(crate) fn plan_of_remote(remote: Remote, settings: &Settings) -> Plan {
     let host = remote.endpoint.url().host_str().unwrap_or_default().to_owned();
-    of_one(ServerPlan::over(plain_name(&host), Transport::Http(remote)), settings)
+    of_one(ServerPlan::over(plain_name(&host), Transport::Http(Box::new(remote))), settings)
 }
 
 fn of_one(mut server: ServerPlan, settings: &Settings) -> Plan {
@@ -96,7 +96,7 @@ impl Expander<'_> {
         // Every field is looked at before giving up, so that all problems are reported at once.
         let transport = match &entry.reach {
             Reach::Command(command) => self.process(command).map(Transport::Process),
-            Reach::Address(address) => self.remote(address, remotes).map(Transport::Http),
+            Reach::Address(address) => self.remote(address, remotes).map(|remote| Transport::Http(Box::new(remote))),
         };
         let timeout = entry.timeout.as_ref().map(|traced| traced.value);
         let timeout = timeout.unwrap_or(Duration::from_secs(settings.timeout_secs.value));

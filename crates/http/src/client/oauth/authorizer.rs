@@ -8,12 +8,14 @@ use super::vault::{Grant, Token, Vault};
 use super::{Problem, grant};
 use crate::client::agent::Agent;
 use crate::client::endpoint::Endpoint;
+use crate::client::reach::is_public;
 use http_body_util::Full;
 use hyper::Request;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use rialto_mcp::pending::Fault;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::OnceCell;
 use url::Url;
 
 /// What a user may say about logins at one server.
@@ -61,6 +63,8 @@ pub struct Authorizer {
     /// The command that a person has to type where there is no browser.
     hint: Arc<str>,
     cache: Mutex<Cache>,
+    /// What a server and those it names are asked with.
+    asking: OnceCell<Agent>,
     /// One change of tokens at a time; those who wait find its result.
     turn: tokio::sync::Mutex<()>,
 }
@@ -89,17 +93,8 @@ impl Authorizer {
     ) -> Arc<Self> {
         let key = endpoint.to_string();
         let (server, hint, cache) = (endpoint.url().clone(), hint.into(), Mutex::default());
-        Arc::new(Self {
-            server,
-            key,
-            agent,
-            vault,
-            settings,
-            browser,
-            hint,
-            cache,
-            turn: tokio::sync::Mutex::default(),
-        })
+        let (asking, turn) = (OnceCell::new(), tokio::sync::Mutex::default());
+        Arc::new(Self { server, key, agent, vault, settings, browser, hint, cache, asking, turn })
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -109,6 +104,18 @@ impl Authorizer {
     /// The name under which logins at an endpoint are kept.
     pub fn key(endpoint: &Endpoint) -> String {
         endpoint.to_string()
+    }
+
+    /// The agent for metadata and tokens. A server on the open net may name only others there; one in the user's own
+    /// network may name its neighbours.
+    async fn asking(&self) -> &Agent {
+        let choose = || async {
+            let host = self.server.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+            let found = tokio::net::lookup_host((host, 0)).await;
+            let is_public = found.is_ok_and(|mut addresses| addresses.all(|address| is_public(address.ip())));
+            if is_public { self.agent.public() } else { self.agent.clone() }
+        };
+        self.asking.get_or_init(choose).await
     }
 
     /// The token to show, renewed if it is about to end.
@@ -147,7 +154,7 @@ impl Authorizer {
         if !token.is_stale() && old.is_none_or(|old| old.access != token.access) {
             return Ok(self.cache(Some(token)));
         }
-        match grant::refresh(&self.agent, &grant, &token).await {
+        match grant::refresh(self.asking().await, &grant, &token).await {
             Ok(token) => {
                 grant.token = Some(token.clone());
                 self.vault.keep(&self.key, &issuer, grant)?;
@@ -191,7 +198,7 @@ impl Authorizer {
         if challenge.is_step_up {
             return self.step_up(challenge, cached.map(|(token, _)| token).as_ref()).await;
         }
-        let found = discovery::discover(&self.agent, &self.server, challenge).await;
+        let found = discovery::discover(self.asking().await, &self.server, challenge).await;
         // A refresh token goes to the one who gave it, and only while the server still trusts that one.
         let kept = self.vault.current(&self.key)?;
         if let (Some((issuer, Grant { token: Some(token), .. })), Ok(found)) = (&kept, &found)
@@ -226,7 +233,7 @@ impl Authorizer {
             let scopes = super::harmless(&wanted.join(" "));
             Problem::LoginNeeded { hint: format!("{} --scope '{scopes}'", self.hint).into() }
         })?;
-        let found = discovery::discover(&self.agent, &self.server, challenge).await?;
+        let found = discovery::discover(self.asking().await, &self.server, challenge).await?;
         self.log_in_with(&found, wanted, browser).await
     }
 
@@ -253,7 +260,7 @@ impl Authorizer {
         let browser = self.browser.as_ref().ok_or_else(|| Problem::LoginNeeded { hint: self.hint.clone() })?;
         let _turn = self.turn.lock().await;
         let challenge = self.provoke().await;
-        let found = discovery::discover(&self.agent, &self.server, &challenge).await?;
+        let found = discovery::discover(self.asking().await, &self.server, &challenge).await?;
         let scopes = self.scopes(&challenge, &found);
         self.log_in_with(&found, scopes, browser).await
     }
@@ -289,7 +296,7 @@ impl Authorizer {
         let client = self.client(authority, known, &door.redirect).await?;
         let ready = grant::client(&client, &authority.authorization_endpoint, &authority.token_endpoint)?;
         let code = door.ask(&ready, authority, found.resource.as_ref(), &scopes, browser).await?;
-        let token = grant::exchange(&self.agent, &ready, code, found.resource.as_ref(), scopes).await?;
+        let token = grant::exchange(self.asking().await, &ready, code, found.resource.as_ref(), scopes).await?;
         let _turn = self.vault.turn().await?;
         let (token_endpoint, resource) = (authority.token_endpoint.clone(), found.resource.clone());
         let grant = Grant { client, token_endpoint, resource, token: Some(token.clone()) };
@@ -315,7 +322,7 @@ impl Authorizer {
         }
         match known {
             Some(client) if client.redirect.as_deref() == Some(redirect) => Ok(client),
-            _ => registration::register(&self.agent, authority, redirect).await,
+            _ => registration::register(self.asking().await, authority, redirect).await,
         }
     }
 }

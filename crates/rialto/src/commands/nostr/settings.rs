@@ -1,7 +1,7 @@
 //! What `rialto mcp nostr` and `rialto nostr` are told alike: where everything is, and how secrets are sealed.
 
 use std::io::{BufRead, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -159,6 +159,10 @@ pub(crate) struct Settings {
     #[arg(long, help_heading = "Limits")]
     confirm: bool,
 
+    /// Let the model upload files from below this folder [default: none]
+    #[arg(long, value_name = "DIR", help_heading = "Limits")]
+    files: Option<PathBuf>,
+
     /// Let the model see and give secret keys
     #[arg(long, help_heading = "Limits")]
     allow_secrets: bool,
@@ -177,6 +181,7 @@ impl Settings {
             relays: allowed.clone(),
             writes_per_minute: self.writes_per_minute,
             asks_before_writing: self.confirm,
+            files: self.files.as_deref().map(opened).transpose()?,
         };
         if let Some(unknown) = guard.unknown_tools().first() {
             let names: Vec<&str> = rialto_nostr_tools::tools().iter().map(|tool| tool.about.name).collect();
@@ -202,4 +207,10 @@ impl Settings {
             signer_patience: Duration::from_secs(self.signer_timeout),
         })
     }
+}
+
+/// A folder that may be read, by its real name.
+fn opened(folder: &Path) -> Result<PathBuf, Failure> {
+    let found = folder.canonicalize().ok().filter(|found| found.is_dir());
+    found.ok_or_else(|| Failure::usage(format!("--files: there is no folder {}", folder.display())))
 }
