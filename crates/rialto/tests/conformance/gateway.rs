@@ -11,22 +11,25 @@ pub(crate) const CASES: &[Case] = &[
     case!(rust_sdk_through_the_gateway_with_tasks),
 ];
 
-/// Our gateway over HTTP in front of the server over its standard input and output, adding nothing to its names.
+/// Our gateway over HTTP in front of a server, adding nothing to its names.
 fn gateway(server: &[String]) -> Serving {
-    let options = ["--http", "127.0.0.1:0", "--no-token", "--prefix", "never", "--startup-grace-ms", "30000", "--"];
+    let options = ["--http", "127.0.0.1:0", "--no-token", "--prefix", "never", "--startup-grace-ms", "30000"];
     let gateway = [&[env!("CARGO_BIN_EXE_rialto"), "gateway"][..], &options].concat();
     Serving::start(&[words(&gateway), server.to_vec()].concat())
 }
 
+/// Once directly, once with the server as a child of the gateway, once with the gateway as a client of the server.
 fn same_through_gateway(name: &str, selection: Selection, scenarios: usize, checks: usize) {
     let Some(peers) = Peers::installed() else { return };
     let server = peers.conformance_server();
     let direct = Serving::start(&[server.clone(), words(&["--http", "127.0.0.1:0"])].concat());
     let directly = run(&peers, &format!("{name}-direct"), &direct.url, selection);
     directly.expect(scenarios, checks);
-    let through = run(&peers, &format!("{name}-gateway"), &gateway(&server).url, selection);
-    let differences = directly.differences(&through);
-    assert!(differences.is_empty(), "{name}: the suite finds something else through the gateway\n{differences}");
+    for (way, behind) in [("stdio", [words(&["--"]), server].concat()), ("http", words(&["--url", &direct.url]))] {
+        let through = run(&peers, &format!("{name}-{way}"), &gateway(&behind).url, selection);
+        let differences = directly.differences(&through);
+        assert!(differences.is_empty(), "{name}, {way}: something else through the gateway\n{differences}");
+    }
 }
 
 fn rust_sdk_through_the_gateway_in_2025_11_25() {
