@@ -1,11 +1,12 @@
-//! Measures Rialto's stdio server and gateway against servers and gateways written with the official SDKs, and its Nostr
-//! provider against ContextVM's; and context caches alone.
+//! Measures Rialto's server and gateway, over stdio and over HTTP, against servers and gateways written with the official
+//! SDKs, and its Nostr provider against ContextVM's; and context caches alone.
 //!
 //! One driver for all subjects: it starts the subject as a child process, talks JSON-RPC over its pipes and reads the
 //! subject's own CPU time and memory from `/proc`. See `README.md` for how to run it and how to read the result.
 
 mod context;
 mod drive;
+mod http;
 mod measure;
 mod nostr;
 mod process;
@@ -20,6 +21,7 @@ pub type Failure = Box<dyn Error>;
 const USAGE: &str = "\
 usage: rialto-bench [--quick] [--json] [--rounds N] [--only TEXT]
        rialto-bench soak [--calls N]
+       rialto-bench http [--help]
        rialto-bench nostr [--help]
        rialto-bench context [--help]
 
@@ -58,6 +60,9 @@ fn options() -> Result<Options, Failure> {
 }
 
 fn run() -> Result<(), Failure> {
+    if env::args().nth(1).is_some_and(|word| word == "http") {
+        return http::run(env::args().skip(2));
+    }
     if env::args().nth(1).is_some_and(|word| word == "nostr") {
         return nostr::run(env::args().skip(2));
     }

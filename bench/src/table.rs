@@ -11,12 +11,12 @@ use crate::{
 
 /// The best and the median of the rounds.
 #[derive(Clone, Copy)]
-struct Summary {
-    best: f64,
-    median: f64,
+pub struct Summary {
+    pub best: f64,
+    pub median: f64,
 }
 
-fn low(values: &[f64]) -> Summary {
+pub fn low(values: &[f64]) -> Summary {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let at = |index: usize| sorted.get(index).copied().unwrap_or(f64::NAN);
@@ -24,13 +24,13 @@ fn low(values: &[f64]) -> Summary {
 }
 
 /// For figures where more is better.
-fn high(values: &[f64]) -> Summary {
+pub fn high(values: &[f64]) -> Summary {
     let negated: Vec<_> = values.iter().map(|value| -value).collect();
     let Summary { best, median } = low(&negated);
     Summary { best: -best, median: -median }
 }
 
-fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 1e4 => format!("{:.0} k", value / 1e3),
         size if size >= 1e3 => format!("{:.1} k", value / 1e3),
@@ -40,7 +40,7 @@ fn number(value: f64) -> String {
     }
 }
 
-fn cell(summary: Summary) -> String {
+pub fn cell(summary: Summary) -> String {
     format!("{} / {}", number(summary.best), number(summary.median))
 }
 
@@ -84,7 +84,7 @@ struct Promise {
     target: f64,
 }
 
-fn figures<'a>(results: &'a [Measured], wanted: &str) -> Option<&'a Figures> {
+pub fn figures<'a>(results: &'a [Measured], wanted: &str) -> Option<&'a Figures> {
     results.iter().find(|result| result.name == wanted).and_then(|result| match &result.outcome {
         Outcome::Measured(figures) => Some(&**figures),
         _ => None,

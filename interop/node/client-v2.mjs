@@ -1,10 +1,17 @@
 // An MCP client written with the TypeScript SDK 2 that uses everything a peer server offers and prints a report:
 //   node client-v2.mjs [--era legacy|modern] [--only echo] -- COMMAND ARGUMENTS…
-import { Client } from '@modelcontextprotocol/client';
+//   node client-v2.mjs [--era legacy|modern] [--only echo] -- http://ADDRESS/mcp | http://ADDRESS/sse
+import { Client, SSEClientTransport, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { run } from './drive.mjs';
 
-await run(async (era, command, register) => {
+const TRANSPORTS = {
+  Stdio: StdioClientTransport,
+  StreamableHttp: StreamableHTTPClientTransport,
+  Sse: SSEClientTransport,
+};
+
+await run(TRANSPORTS, async (era, transport, register) => {
   const client = new Client(
     { name: 'ts2-client', version: '1' },
     {
@@ -16,11 +23,12 @@ await run(async (era, command, register) => {
     client,
     era,
     version: () => client.getNegotiatedProtocolVersion(),
+    end: () => transport.terminateSession?.(),
     call: (params, options) => client.callTool(params, options),
     onRequest: (method, handler) => client.setRequestHandler(method, handler),
     onNotification: (method, handler) => client.setNotificationHandler(method, handler),
   };
   register(peer);
-  await client.connect(new StdioClientTransport({ ...command, stderr: 'inherit' }));
+  await client.connect(transport);
   return peer;
 });

@@ -181,8 +181,19 @@ async function wireSession({ client, call: perform }, events) {
   };
 }
 
-/** Runs the command line `client [--era …] [--only echo|wire] -- COMMAND …`; `connect` starts the server and a client. */
-export async function run(connect) {
+/** The way to a server: a process to be started, or the address of one, with the token in MCP_TOKEN, if any. An address that
+ * ends in /sse is spoken to in the manner of 2024-11-05. */
+function reach([command, ...args], { Stdio, StreamableHttp, Sse }) {
+  if (!command.startsWith('http://')) return new Stdio({ command, args, stderr: 'inherit' });
+  const token = process.env.MCP_TOKEN;
+  const requestInit = { headers: token ? { Authorization: `Bearer ${token}` } : {} };
+  const Transport = command.endsWith('/sse') ? Sse : StreamableHttp;
+  return new Transport(new URL(command), { requestInit });
+}
+
+/** Runs the command line `client [--era …] [--only echo|wire] -- COMMAND … | ADDRESS`. `connect` makes a client; `transports` are
+ * those of its SDK. */
+export async function run(transports, connect) {
   const { values, positionals } = parseArgs({
     options: { era: { type: 'string', default: 'legacy' }, only: { type: 'string' } },
     allowPositionals: true,
@@ -191,9 +202,8 @@ export async function run(connect) {
     console.error(`no report after ${RUN_LIMIT} ms`);
     process.exit(1);
   }, RUN_LIMIT).unref();
-  const [command, ...args] = positionals;
   const events = new Events();
-  const peer = await connect(values.era, { command, args }, (peer) => listen(peer, events));
+  const peer = await connect(values.era, reach(positionals, transports), (peer) => listen(peer, events));
   let report;
   if (values.only === 'wire') {
     report = await wireSession(peer, events);
@@ -204,6 +214,7 @@ export async function run(connect) {
   } else {
     report = await session(peer, events);
   }
+  await peer.end?.();
   await peer.client.close();
   console.log(JSON.stringify(plain(report), null, 1));
 }

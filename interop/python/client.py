@@ -1,6 +1,10 @@
 """An MCP client written with the Python SDK that uses everything a peer server offers and reports what it saw.
 
     client.py [--era legacy|modern] [--only echo|wire] -- COMMAND ARGUMENTS…
+    client.py [--era legacy|modern] [--only echo|wire] -- http://ADDRESS/mcp
+
+The second reaches a server that runs already, with the token in MCP_TOKEN, if any. An address that ends in /sse is spoken to
+in the manner of 2024-11-05.
 
 It prints one JSON report with sorted keys and without names, ids or times of this run, so that the report of a direct
 session and the report of a session through a gateway must be equal byte by byte.
@@ -18,7 +22,10 @@ from contextlib import AsyncExitStack
 
 import mcp_types as types
 from mcp import Client, ClientSession, StdioServerParameters
+from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.exceptions import MCPError
 
 warnings.simplefilter("ignore")
@@ -97,9 +104,21 @@ class Events:
             await self.add("toolsChanged", {})
 
 
+async def reach(stack, command):
+    """The way to a server: a process to be started, or an address."""
+    if not command[0].startswith("http://"):
+        return stdio_client(StdioServerParameters(command=command[0], args=command[1:]))
+    token = os.environ.get("MCP_TOKEN")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    if command[0].endswith("/sse"):
+        return sse_client(command[0], headers=headers)
+    http_client = await stack.enter_async_context(create_mcp_http_client(headers=headers))
+    return streamable_http_client(command[0], http_client=http_client)
+
+
 async def connect(stack, era, command, events):
     """The low-level session, and the object whose calls also answer input_required results."""
-    server = StdioServerParameters(command=command[0], args=command[1:])
+    transport = await reach(stack, command)
     handlers = dict(
         elicitation_callback=events.on_elicit,
         sampling_callback=events.on_sample,
@@ -109,9 +128,9 @@ async def connect(stack, era, command, events):
         log_level="debug",
     )
     if era == "modern":
-        client = await stack.enter_async_context(Client(server, cache=None, **handlers))
+        client = await stack.enter_async_context(Client(transport, cache=None, **handlers))
         return client.session, client
-    read, write = await stack.enter_async_context(stdio_client(server))
+    read, write = await stack.enter_async_context(transport)
     session = await stack.enter_async_context(ClientSession(read, write, **handlers))
     await session.initialize()
     return session, session

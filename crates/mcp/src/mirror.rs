@@ -94,7 +94,7 @@ pub fn name<'a>(method: &str, params: &'a [u8]) -> Option<Cow<'a, str>> {
     let key = match method {
         "tools/call" | "prompts/get" => "name",
         "resources/read" => "uri",
-        "tasks/get" | "tasks/update" | "tasks/cancel" | "tasks/result" => "taskId",
+        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
         _ => return None,
     };
     json::get_string(params, key)

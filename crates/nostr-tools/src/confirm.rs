@@ -94,6 +94,10 @@ pub(crate) fn shown(arguments: &Value, session: &Session, longest: usize) -> Vec
         if matches!(name, "private_key" | "key_material") && !text.starts_with("npub1") && !text.starts_with("label:") {
             return Value::from("…");
         }
+        // Nobody reads a file in base64, and nobody sees what is in it.
+        if name == "data" {
+            return Value::from(format!("({} characters)", text.chars().count()));
+        }
         let masked = session.masked(&text).unwrap_or_else(|_| "…".to_owned());
         match value {
             Value::Bool(_) | Value::Number(_) => value.clone(),

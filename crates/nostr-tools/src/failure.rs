@@ -59,9 +59,19 @@ impl Failure {
         Self::new(Fault::Params, "no_signer", message)
     }
 
+    /// The keyring of the system does not help.
+    pub fn no_keyring(message: impl Into<String>) -> Self {
+        Self::new(Fault::Internal, "no_keyring", message)
+    }
+
     /// No relay could be asked, or none took it.
     pub fn relays(message: impl Into<String>) -> Self {
         Self::new(Fault::Internal, "relays", message)
+    }
+
+    /// No server on the web did what it was asked for.
+    pub fn servers(message: impl Into<String>) -> Self {
+        Self::new(Fault::Internal, "servers", message)
     }
 
     /// What was asked for is not there.

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::tool::About;
 use nostr::prelude::{Kind, RelayUrl};
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -27,6 +28,8 @@ pub struct Guard {
     pub writes_per_minute: Option<u32>,
     /// The user is asked before anything is changed, signed or published.
     pub asks_before_writing: bool,
+    /// Files below this folder may be read, in order to upload them.
+    pub files: Option<PathBuf>,
 }
 
 impl Guard {

@@ -1,11 +1,13 @@
 //! The identities: labels, public keys, and where their secrets are. Secrets themselves are never part of what is listed.
 //!
 //! `identities.json` names them; each secret is a file of its own in `secrets`, named after its public key. So a label can
-//! change without its secret being touched, and whatever happens in between two steps, the secret is where it was.
+//! change without its secret being touched, and whatever happens in between two steps, the secret is where it was. Secrets
+//! can also be left to others: the keyring of the system, a variable, a file of somebody else, a remote signer.
 
 mod files;
 mod material;
 mod passphrase;
+mod system;
 
 #[cfg(test)]
 mod tests;
@@ -14,7 +16,7 @@ pub use self::material::Material;
 pub use self::passphrase::Passphrase;
 
 use crate::failure::Failure;
-use crate::signer::{Bond, Remote, Signer};
+use crate::signer::{Bond, Meeting, Remote, Signer};
 use nostr::nips::nip19::ToBech32;
 use nostr::prelude::{Keys, PublicKey};
 use rialto_store::{Changed, Document};
@@ -45,6 +47,8 @@ pub enum Place {
     File,
     /// In a file of ours, sealed with a passphrase (NIP-49).
     Sealed,
+    /// In the keyring of the system.
+    System,
     /// In a variable of the environment.
     Variable(String),
     /// In a file of somebody else.
@@ -60,6 +64,7 @@ impl Place {
             Place::None => "watch-only".to_owned(),
             Place::File => "file".to_owned(),
             Place::Sealed => "sealed file".to_owned(),
+            Place::System => "system keyring".to_owned(),
             Place::Variable(name) => format!("env:{name}"),
             Place::Path(path) => format!("file:{}", path.display()),
             Place::Signer => "remote signer".to_owned(),
@@ -67,10 +72,20 @@ impl Place {
     }
 }
 
+/// Where the secrets of new keys go that tools make or get.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Home {
+    /// Into files of ours, sealed if there is a passphrase.
+    #[default]
+    Files,
+    /// Into the keyring of the system.
+    System,
+}
+
 /// What becomes of the secret of an identity that is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It is moved to `secrets/removed`, where its owner can find it again.
+    /// It is moved to `secrets/removed`, where its owner can find it again. In the keyring of the system it stays.
     SetAside,
     /// It is deleted.
     Erase,
@@ -109,6 +124,21 @@ impl Book {
         };
         Failure::invalid(format!("there is no key `{label}`; {rest}")).at("/label")
     }
+
+    /// Whether an identity can be added: neither its label nor its key is there, or the key was only watched so far.
+    fn admit(&self, new: &Identity) -> Result<(), Failure> {
+        let is_like = |known: &&Identity| known.label == new.label || known.public_key == new.public_key;
+        let Some(known) = self.identities.iter().find(is_like) else { return Ok(()) };
+        let is_same = known.label == new.label && known.public_key == new.public_key;
+        if is_same && known.secret == Place::None && new.secret != Place::None {
+            return Ok(());
+        }
+        let words = match known.label == new.label {
+            true => format!("there is a key `{}` already", new.label),
+            false => format!("this key is kept already, as `{}`", known.label),
+        };
+        Err(Failure::invalid(words).at("/label"))
+    }
 }
 
 /// All identities of one user.
@@ -117,6 +147,9 @@ pub struct Keyring {
     directory: PathBuf,
     document: Document,
     passphrase: Passphrase,
+    home: Home,
+    /// How remote signers are met.
+    meeting: Meeting,
     /// Signers that took time to make.
     ready: Mutex<HashMap<PublicKey, Signer>>,
 }
@@ -125,7 +158,45 @@ impl Keyring {
     pub fn open(directory: &Path, passphrase: Passphrase) -> Result<Self, Failure> {
         files::make_directory(&directory.join("secrets"))?;
         let document = Document::new(directory.join("identities.json"));
-        Ok(Self { directory: directory.to_owned(), document, passphrase, ready: Mutex::default() })
+        let (directory, home, meeting) = (directory.to_owned(), Home::default(), Meeting::default());
+        Ok(Self { directory, document, passphrase, home, meeting, ready: Mutex::default() })
+    }
+
+    /// Keeps new secrets there.
+    #[must_use]
+    pub(crate) fn at(mut self, home: Home) -> Self {
+        self.home = home;
+        self
+    }
+
+    /// Meets remote signers under these conditions.
+    #[must_use]
+    pub(crate) fn within(mut self, meeting: Meeting) -> Self {
+        self.meeting = meeting;
+        self
+    }
+
+    /// Whether the signer of the active key, if it is a remote one, may be met at all. Better known at the start than in the
+    /// middle of something.
+    pub(crate) fn check_signer(&self) -> Result<(), Failure> {
+        match self.active()?.filter(|identity| identity.secret == Place::Signer) {
+            // A file that cannot be read is told about by whoever needs the key.
+            Some(identity) => match self.bond(&identity) {
+                Ok(bond) => bond.check(&self.meeting),
+                Err(_) => Ok(()),
+            },
+            None => Ok(()),
+        }
+    }
+
+    /// What is kept of a remote signer.
+    fn bond(&self, identity: &Identity) -> Result<Bond, Failure> {
+        let bond = Bond::parse(&files::read(&self.secret_file(identity))?)?;
+        if !bond.is_for(&identity.public_key) {
+            let words = format!("the signer that is kept for `{}` is another's", identity.label);
+            return Err(Failure::no_signer(words));
+        }
+        Ok(bond)
     }
 
     pub fn passphrase(&self) -> &Passphrase {
@@ -180,20 +251,7 @@ impl Keyring {
         };
         let identity = Identity { label: label.clone(), public_key, created_at: now, secret: place };
         self.change(|book| {
-            let known = book.identities.iter().find(|known| known.label == label || known.public_key == public_key);
-            if let Some(known) = known {
-                let is_upgrade = known.label == label
-                    && known.public_key == public_key
-                    && known.secret == Place::None
-                    && identity.secret != Place::None;
-                if known.label == label && !is_upgrade {
-                    return Err(Failure::invalid(format!("there is a key `{label}` already")).at("/label"));
-                }
-                if !is_upgrade {
-                    let words = format!("this key is kept already, as `{}`", known.label);
-                    return Err(Failure::invalid(words).at("/label"));
-                }
-            }
+            book.admit(&identity)?;
             if let Some(text) = &file {
                 files::write(&self.secret_file(&identity), &format!("{text}\n"))?;
             }
@@ -205,6 +263,37 @@ impl Keyring {
             Ok(())
         })?;
         Ok(identity)
+    }
+
+    /// Adds an identity whose secret goes where new secrets go.
+    pub(crate) async fn keep(
+        &self,
+        label: &str,
+        material: &Material,
+        now: i64,
+        activate: Activate,
+    ) -> Result<Identity, Failure> {
+        match (self.home, material) {
+            (Home::System, Material::Secret(keys)) => self.add_to_system(label, keys, now, activate).await,
+            _ => self.add(label, material, now, activate),
+        }
+    }
+
+    /// Adds an identity whose secret is left to the keyring of the system.
+    pub async fn add_to_system(
+        &self,
+        label: &str,
+        keys: &Keys,
+        now: i64,
+        activate: Activate,
+    ) -> Result<Identity, Failure> {
+        let (label, public_key) = (checked(label, "/label")?, keys.public_key());
+        // Found out first: a secret that nobody has a name for should not be left there.
+        let identity = Identity { label, public_key, created_at: now, secret: Place::System };
+        self.book()?.admit(&identity)?;
+        system::keep(keys).await?;
+        let material = Material::Elsewhere { place: Place::System, keys: keys.clone() };
+        self.add(&identity.label, &material, now, activate)
     }
 
     /// Acts as this identity from now on.
@@ -238,8 +327,14 @@ impl Keyring {
     }
 
     /// Forgets an identity; `None` if there is none of this label.
-    pub fn remove(&self, label: &str, fate: Fate) -> Result<Option<Identity>, Failure> {
+    pub async fn remove(&self, label: &str, fate: Fate) -> Result<Option<Identity>, Failure> {
         let label = label.trim();
+        if let Ok(known) = self.find(label)
+            && (&known.secret, fate) == (&Place::System, Fate::Erase)
+        {
+            // A keyring that is locked or away is noticed before the name of what it holds is gone.
+            system::read(&known.public_key).await?;
+        }
         let removed = self.change(|book| {
             let place = book.identities.iter().position(|identity| identity.label == label);
             let removed = place.map(|place| book.identities.remove(place));
@@ -253,7 +348,8 @@ impl Keyring {
             self.ready.lock().unwrap_or_else(PoisonError::into_inner).remove(&removed.public_key);
             let file = self.secret_file(removed);
             match (&removed.secret, fate) {
-                (Place::None | Place::Variable(_) | Place::Path(_), _) => {}
+                (Place::None | Place::Variable(_) | Place::Path(_), _) | (Place::System, Fate::SetAside) => {}
+                (Place::System, Fate::Erase) => system::erase(&removed.public_key).await?,
                 (_, Fate::SetAside) => files::set_aside(&file, &self.directory.join("secrets/removed"))?,
                 (_, Fate::Erase) => files::erase(&file)?,
             }
@@ -290,16 +386,25 @@ impl Keyring {
                 return Err(Failure::no_signer(format!("`{label}` can only be watched: its secret key is not here")));
             }
             Place::Signer => {
-                let bond = Bond::parse(&files::read(&self.secret_file(identity))?)?;
-                if !bond.is_for(&identity.public_key) {
-                    return Err(Failure::no_signer(format!("the signer that is kept for `{label}` is another's")));
-                }
-                return Ok(self.keep_ready(identity, || Signer::Remote(Arc::new(Remote::resume(bond)))));
+                let remote = Remote::resume(self.bond(identity)?, self.meeting.clone())?;
+                let file = self.secret_file(identity);
+                return Ok(self.keep_ready(identity, || {
+                    let remote = Arc::new(remote);
+                    remote.follow(move |bond| keep_bond(&file, bond));
+                    Signer::Remote(remote)
+                }));
             }
             Place::File | Place::Sealed => files::read(&self.secret_file(identity))?,
+            Place::System => {
+                let text = system::read(&identity.public_key).await?;
+                text.ok_or_else(|| {
+                    Failure::no_signer(format!("the keyring of this system does not hold the secret of `{label}`"))
+                })?
+            }
             place => material::read(place)?,
         };
-        let is_sealed = passphrase::is_sealed(&text);
+        // Both take their time: to open a seal, and to ask the system.
+        let is_slow = passphrase::is_sealed(&text) || identity.secret == Place::System;
         let passphrase = self.passphrase.clone();
         // Opening a seal is slow on purpose.
         let keys = tokio::task::spawn_blocking(move || passphrase.open(&text)).await;
@@ -307,7 +412,7 @@ impl Keyring {
         if keys.public_key() != identity.public_key {
             return Err(Failure::no_signer(format!("the secret that is kept for `{label}` belongs to another key")));
         }
-        if is_sealed {
+        if is_slow {
             return Ok(self.keep_ready(identity, || Signer::Local(keys)));
         }
         Ok(Signer::Local(keys))
@@ -334,6 +439,16 @@ fn checked(label: &str, pointer: &str) -> Result<String, Failure> {
         return Err(Failure::invalid(format!("a label has 1 to {MAX_LABEL} characters")).at(pointer));
     }
     Ok(label.to_owned())
+}
+
+/// Remembers where a signer is met now. If it was forgotten meanwhile, it stays so; if it cannot be written, the signer says it
+/// again the next time.
+fn keep_bond(file: &Path, bond: &Bond) {
+    if let Ok(text) = bond.to_text()
+        && file.exists()
+    {
+        let _ = files::write(file, &format!("{text}\n"));
+    }
 }
 
 fn unwritten(error: impl std::fmt::Display) -> Failure {

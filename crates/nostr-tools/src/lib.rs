@@ -6,10 +6,12 @@
 //! is allowed.
 
 mod argument;
+mod blossom;
 mod compose;
 mod confirm;
 pub mod conformance;
 mod failure;
+mod files;
 mod follows;
 mod guard;
 mod keyring;
@@ -39,10 +41,10 @@ mod zap;
 
 pub use self::failure::{Failure, Fault};
 pub use self::guard::Guard;
-pub use self::keyring::{Activate, Fate, Identity, Keyring, Material, Passphrase, Place};
+pub use self::keyring::{Activate, Fate, Home, Identity, Keyring, Material, Passphrase, Place};
 pub use self::server::Server;
 pub use self::session::{Options, Session};
-pub use self::signer::{Invitation, Remote, join};
+pub use self::signer::{Invitation, Remote, join, page};
 pub use self::tool::{About, Effect, Entry, Status};
 
 mod tools {

@@ -2,8 +2,11 @@
 
 use crate::argument;
 use crate::failure::Failure;
+use crate::replace::{Draft, Edit, Making};
 use crate::shape::choice;
-use nostr::prelude::{Kind, Tag};
+use crate::signer::Signer;
+use nostr::nips::nip04;
+use nostr::prelude::{Event, Kind, Tag};
 
 choice! {
     enum Name {
@@ -50,7 +53,7 @@ impl Name {
 }
 
 /// What may be in a list: people, events, addresses, topics, words and relays, written in any form.
-pub(crate) fn items(given: &[Vec<String>], pointer: &str) -> Result<Vec<Tag>, Failure> {
+fn items(given: &[Vec<String>], pointer: &str) -> Result<Vec<Tag>, Failure> {
     let read = |(index, parts): (usize, &Vec<String>)| {
         let place = format!("{pointer}/{index}");
         let [name, value, rest @ ..] = parts.as_slice() else {
@@ -72,6 +75,95 @@ pub(crate) fn items(given: &[Vec<String>], pointer: &str) -> Result<Vec<Tag>, Fa
 }
 
 /// Whether two tags name the same thing.
-pub(crate) fn is_same(one: &Tag, other: &Tag) -> bool {
+fn is_same(one: &Tag, other: &Tag) -> bool {
     one.kind() == other.kind() && one.content() == other.content()
+}
+
+/// What is to be added and taken away.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Changes {
+    pub(crate) add: Vec<Tag>,
+    pub(crate) remove: Vec<Tag>,
+}
+
+impl Changes {
+    pub(crate) fn read(
+        add: Option<&[Vec<String>]>,
+        remove: Option<&[Vec<String>]>,
+        [add_at, remove_at]: [&str; 2],
+    ) -> Result<Self, Failure> {
+        let add = items(add.unwrap_or_default(), add_at)?;
+        Ok(Self { add, remove: items(remove.unwrap_or_default(), remove_at)? })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.add.is_empty() && self.remove.is_empty()
+    }
+
+    /// Makes them; what is there already is not added again.
+    fn apply(&self, tags: &mut Vec<Tag>) {
+        tags.retain(|tag| !self.remove.iter().any(|gone| is_same(gone, tag)));
+        for item in &self.add {
+            if !tags.iter().any(|tag| is_same(tag, item)) {
+                tags.push(item.clone());
+            }
+        }
+    }
+}
+
+/// Changes to what everybody sees and to what only the owner sees.
+pub(crate) struct ListEdit {
+    pub(crate) signer: Signer,
+    pub(crate) public: Changes,
+    pub(crate) private: Changes,
+}
+
+impl Edit for ListEdit {
+    fn make<'a>(&'a mut self, base: Option<&'a Event>) -> Making<'a> {
+        Box::pin(async move {
+            let mut draft = Draft::of(base);
+            self.public.apply(&mut draft.tags);
+            if self.private.is_empty() {
+                return Ok(draft);
+            }
+            let before = match base {
+                Some(event) => private_items(event, &self.signer).await?,
+                None => Vec::new(),
+            };
+            let mut after = before.clone();
+            self.private.apply(&mut after);
+            // What is encrypted again is never the same, and would look like a change.
+            if after != before {
+                draft.content = match after.is_empty() {
+                    true => String::new(),
+                    false => self.signer.encrypt(&self.signer.public_key(), &written(&after)).await?,
+                };
+            }
+            Ok(draft)
+        })
+    }
+}
+
+fn written(tags: &[Tag]) -> String {
+    let items: Vec<&[String]> = tags.iter().map(Tag::as_slice).collect();
+    serde_json::json!(items).to_string()
+}
+
+/// What only the owner of a list sees. A list that cannot be read is an error: it must not be taken for an empty one.
+pub(crate) async fn private_items(event: &Event, signer: &Signer) -> Result<Vec<Tag>, Failure> {
+    let sealed = event.content.trim();
+    if sealed.is_empty() {
+        return Ok(Vec::new());
+    }
+    let unreadable = || Failure::internal("the private items of the list cannot be read, so they are left alone");
+    let text = match (sealed.contains("?iv="), signer) {
+        (false, _) => signer.decrypt(&event.pubkey, sealed).await.map_err(|_| unreadable())?,
+        // As it was done before NIP-44; it is not written any more.
+        (true, Signer::Local(keys)) => {
+            nip04::decrypt(keys.secret_key(), &event.pubkey, sealed).map_err(|_| unreadable())?
+        }
+        (true, Signer::Remote(remote)) => remote.ask("nip04_decrypt", &[&event.pubkey.to_hex(), sealed]).await?,
+    };
+    let items: Vec<Vec<String>> = serde_json::from_str(&text).map_err(|_| unreadable())?;
+    items.into_iter().map(|parts| Tag::parse(parts).map_err(|_| unreadable())).collect()
 }

@@ -1,15 +1,16 @@
-//! What was done with the keys, one line for each step, in a file that is only ever appended to.
+//! What was done with the keys, one line for each step, in files that are only ever appended to.
 //!
 //! Whatever changes, signs or publishes something is written down before it happens, and again with its outcome: if the
 //! first line cannot be written, nothing happens. Secrets are never part of a line.
 
+mod pages;
+
+use self::pages::Pages;
 use crate::failure::Failure;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How a call went.
@@ -65,17 +66,18 @@ pub struct Line {
 /// The log of one directory.
 #[derive(Debug)]
 pub struct Log {
-    path: PathBuf,
+    pages: Pages,
     next: AtomicU64,
 }
 
 impl Log {
     pub fn new(directory: &Path) -> Self {
-        Self { path: directory.join("log.jsonl"), next: AtomicU64::new(1) }
+        Self { pages: Pages::new(directory), next: AtomicU64::new(1) }
     }
 
+    /// The file that lines are added to.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.pages.current()
     }
 
     /// A name for a call that no other has, as long as processes do not start twice in a second with the same number.
@@ -84,26 +86,22 @@ impl Log {
         format!("{at:x}-{:x}-{number:x}", std::process::id())
     }
 
-    /// Adds a line with one system call, so that lines of several processes do not mix.
+    /// Adds a line.
     pub(crate) fn append(&self, line: &Line) -> Result<(), Failure> {
-        let failed =
-            |error: String| Failure::internal(format!("the log `{}` cannot be written: {error}", self.path.display()));
-        let mut text = serde_json::to_vec(line).map_err(|error| failed(error.to_string()))?;
-        text.push(b'\n');
-        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&self.path);
-        file.and_then(|mut file| file.write_all(&text)).map_err(|error| failed(error.to_string()))
+        let failed = |error: String| {
+            Failure::internal(format!("the log `{}` cannot be written: {error}", self.path().display()))
+        };
+        let text = serde_json::to_vec(line).map_err(|error| failed(error.to_string()))?;
+        self.pages.append(&text).map_err(|error| failed(error.to_string()))
     }
 
     /// The lines, oldest first. What cannot be understood is passed over: the end may be half a line after a crash.
     pub fn read(&self) -> std::io::Result<Vec<Line>> {
-        let file = match File::open(&self.path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
         let mut lines = Vec::new();
-        for text in BufReader::new(file).split(b'\n') {
-            lines.extend(serde_json::from_slice(&text?).ok());
+        for page in self.pages.open()? {
+            for text in BufReader::new(page).split(b'\n') {
+                lines.extend(serde_json::from_slice(&text?).ok());
+            }
         }
         Ok(lines)
     }

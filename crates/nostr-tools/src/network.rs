@@ -6,6 +6,7 @@
 mod fetch;
 mod route;
 mod send;
+mod versions;
 
 pub(crate) use self::fetch::newest_of;
 pub(crate) use self::route::{Author, List, Route, add};
@@ -88,6 +89,8 @@ pub(crate) struct Network {
     state: Mutex<Known>,
     /// Taken by whoever replaces something.
     pub(crate) edits: tokio::sync::Mutex<()>,
+    /// For whoever replaces something without reading it first.
+    pub(crate) versions: versions::Versions,
 }
 
 #[derive(Debug, Default)]
@@ -119,6 +122,7 @@ impl Network {
             clock,
             state: Mutex::default(),
             edits: tokio::sync::Mutex::new(()),
+            versions: versions::Versions::default(),
         })
     }
 

@@ -44,7 +44,10 @@ impl Turn<'_> {
         route: Route<'_>,
     ) -> Result<SendResult, Failure> {
         let signer = self.session.keyring.signer().await?;
-        let draft = UnsignedEvent::new(signer.public_key(), self.session.clock.now(), kind, tags, content);
+        let name = tags.iter().find(|tag| tag.kind() == "d").and_then(Tag::content).unwrap_or_default();
+        let (who, now) = (signer.public_key(), self.session.clock.now());
+        let time = self.session.network.versions.next(who, kind, name, now);
+        let draft = UnsignedEvent::new(who, time, kind, tags, content);
         // Found out first: nobody should work, or be asked to sign, for what cannot be published.
         let relays = self.relays_for(&draft, &wishes, route, Author::Known).await?;
         let event = signer.sign(worked(draft.clone(), wishes.pow).await?).await?;

@@ -12,9 +12,14 @@ pub fn document() -> Value {
     json!({ "spec_version": VERSION, "registry_version": VERSION, "tools": tools })
 }
 
+/// What a NIP is called: two digits, which go on in hexadecimal after 99.
+pub fn nip_name(nip: u8) -> String {
+    if nip > 99 { format!("{nip:X}") } else { format!("{nip:02}") }
+}
+
 /// One tool, as in `registry/tools.json`.
 fn entry(tool: &Entry) -> Value {
-    let nips: Vec<String> = tool.about.nips.iter().map(|nip| format!("nip-{nip:02}")).collect();
+    let nips: Vec<String> = tool.about.nips.iter().map(|nip| format!("nip-{}", nip_name(*nip))).collect();
     json!({
         "name": tool.about.name,
         "status": tool.about.status.name(),

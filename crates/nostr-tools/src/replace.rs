@@ -14,6 +14,7 @@ use nostr::prelude::{Event, EventId, Filter, Kind, PublicKey, RelayUrl, Tag, Tim
 use rialto_relay::pool::{Arrival, Pool, Watch};
 use rialto_relay::status::{State, Status};
 use std::collections::HashSet;
+use std::pin::Pin;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -65,6 +66,21 @@ impl Draft {
     }
 }
 
+/// A change that is being made to a version.
+pub(crate) type Making<'a> = Pin<Box<dyn Future<Output = Result<Draft, Failure>> + Send + 'a>>;
+
+/// A change that can be made to any version. A version that has it already comes back as it is.
+pub(crate) trait Edit: Send {
+    fn make<'a>(&'a mut self, base: Option<&'a Event>) -> Making<'a>;
+}
+
+/// Most changes need nobody's help.
+impl<F: FnMut(Option<&Event>) -> Result<Draft, Failure> + Send> Edit for F {
+    fn make<'a>(&'a mut self, base: Option<&'a Event>) -> Making<'a> {
+        Box::pin(std::future::ready(self(base)))
+    }
+}
+
 /// How it went.
 #[derive(Debug)]
 pub(crate) struct Replaced {
@@ -76,11 +92,7 @@ pub(crate) struct Replaced {
 impl Turn<'_> {
     /// Changes a replaceable event of the active key. `edit` makes the change to a version; it may be asked several times,
     /// with other versions, and a version that has the change already must come back as it is.
-    pub(crate) async fn replace(
-        &self,
-        target: Target,
-        edit: impl FnMut(Option<&Event>) -> Result<Draft, Failure> + Send,
-    ) -> Result<Replaced, Failure> {
+    pub(crate) async fn replace(&self, target: Target, edit: impl Edit) -> Result<Replaced, Failure> {
         let network = &self.session.network;
         let signer = self.session.keyring.signer().await?;
         let who = signer.public_key();
@@ -127,15 +139,12 @@ struct Desk<'a> {
 }
 
 impl Desk<'_> {
-    async fn work(
-        mut self,
-        mut edit: impl FnMut(Option<&Event>) -> Result<Draft, Failure>,
-    ) -> Result<Replaced, Failure> {
+    async fn work(mut self, mut edit: impl Edit) -> Result<Replaced, Failure> {
         self.read().await?;
         let mut ours = HashSet::new();
         let mut base = newest_of(&self.seen).cloned();
         for _ in 0..ROUNDS {
-            let draft = edit(base.as_ref())?;
+            let draft = edit.make(base.as_ref()).await?;
             let event = match &base {
                 // The change is there already; whoever lacks that version gets it.
                 Some(base) if Draft::of(Some(base)) == draft => base.clone(),

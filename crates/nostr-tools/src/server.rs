@@ -7,6 +7,7 @@ use crate::log::Log;
 use crate::record::Record;
 use crate::resources::Resources;
 use crate::session::{Session, hide};
+use crate::signer::page;
 use crate::tool::{Entry, Turn};
 use rialto_mcp::call::Call;
 use rialto_mcp::error::{Error, Kind};
@@ -108,7 +109,7 @@ impl Server {
         if is_writing {
             record.begin(&arguments)?;
         }
-        let outcome = tool.run(arguments, turn).await;
+        let outcome = attended(tool.run(arguments, turn), turn).await;
         record.end(&outcome);
         outcome.map(Performed::Result)
     }
@@ -148,6 +149,18 @@ impl Server {
         }
         self.limiter.take()?;
         Ok(Consent::Given)
+    }
+}
+
+/// Does something, and tells the client of pages that a remote signer wants its owner to open meanwhile.
+async fn attended<T>(work: impl Future<Output = T>, turn: &Turn<'_>) -> T {
+    let (work, mut pages) = page::watched(work);
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            outcome = &mut work => return outcome,
+            Some(page) = pages.recv() => turn.progress(&page::words(&page)).await,
+        }
     }
 }
 

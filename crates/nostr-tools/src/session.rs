@@ -2,14 +2,15 @@
 
 use crate::failure::Failure;
 use crate::guard::Guard;
-use crate::keyring::{Identity, Keyring, Passphrase};
+use crate::keyring::{Home, Identity, Keyring, Passphrase};
 use crate::network::Network;
-use crate::signer::Signer;
+use crate::signer::{ANSWER, Meeting, Signer};
 use nostr::prelude::{Keys, RelayUrl};
 use rialto_relay::clock::{Clock, SystemClock};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// What a session begins with.
 #[derive(Debug, Clone)]
@@ -21,6 +22,10 @@ pub struct Options {
     pub guard: Guard,
     /// What seals new secrets, and opens sealed ones.
     pub passphrase: Passphrase,
+    /// Where new secrets are kept.
+    pub home: Home,
+    /// How long a remote signer may take.
+    pub signer_patience: Duration,
 }
 
 impl Options {
@@ -31,6 +36,8 @@ impl Options {
             relays: Vec::new(),
             guard: Guard::default(),
             passphrase: Passphrase::none(),
+            home: Home::default(),
+            signer_patience: ANSWER,
         }
     }
 }
@@ -50,17 +57,21 @@ pub struct Session {
 impl Session {
     /// Reads what is kept. Nothing is connected to before it is needed.
     pub fn open(options: Options) -> Result<Self, Failure> {
-        let Options { directory, relays, guard, passphrase } = options.clone();
+        let Options { directory, relays, guard, passphrase, home, signer_patience } = options.clone();
         relays.iter().try_for_each(|relay| guard.admit_relay(relay))?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        Ok(Self {
-            keyring: Keyring::open(&directory, passphrase)?,
-            network: Network::new(&directory, relays, clock.clone())?.within(&guard),
-            guard,
-            clock,
-            options,
-            next: Mutex::default(),
-        })
+        let network = Network::new(&directory, relays, clock.clone())?.within(&guard);
+        let meeting = Meeting::within(&guard, &network.reach, signer_patience);
+        let keyring = Keyring::open(&directory, passphrase)?.at(home).within(meeting);
+        if !guard.is_read_only {
+            keyring.check_signer()?;
+        }
+        Ok(Self { keyring, network, guard, clock, options, next: Mutex::default() })
+    }
+
+    /// How signers are met that a model names.
+    pub(crate) fn meeting(&self) -> Meeting {
+        Meeting::within(&self.guard, &self.network.reach, self.options.signer_patience)
     }
 
     pub(crate) fn directory(&self) -> &Path {

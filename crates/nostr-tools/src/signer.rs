@@ -1,9 +1,15 @@
 //! Who signs: a key on this machine, or somebody else who has it.
 
+mod address;
 mod bond;
+mod line;
+mod meeting;
+pub mod page;
 mod remote;
 
 pub(crate) use self::bond::Bond;
+pub(crate) use self::meeting::{ANSWER, Meeting};
+pub(crate) use self::remote::join_within;
 pub use self::remote::{Invitation, Remote, join};
 
 use crate::failure::Failure;

@@ -12,7 +12,7 @@ use crate::result::quoted;
 use crate::shape::{choice, record};
 use crate::tool::Turn;
 use futures_util::StreamExt;
-use nostr::prelude::{Event, Filter, Kind, PublicKey};
+use nostr::prelude::{Event, Filter, Kind, PublicKey, RelayUrl, Tag};
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
@@ -238,13 +238,73 @@ pub(crate) fn examine(receipt: &Event, trusted: Option<&Trusted>, whose: Option<
     }
 }
 
+/// Who gets how much of a zap.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Share {
+    pub(crate) who: PublicKey,
+    /// A relay that has their profile.
+    pub(crate) hint: Option<RelayUrl>,
+    pub(crate) sats: u64,
+}
+
+/// An event could name any number of people, and each costs us a conversation with a server.
+const MAX_SHARES: usize = 10;
+
+/// How a zap of an event is divided: by its `zap` tags and their weights, or all to its author.
+pub(crate) fn shares(event: &Event, sats: u64) -> Result<Vec<Share>, Failure> {
+    let weight = |text: &String| text.parse::<f64>().ok().filter(|weight| weight.is_finite() && *weight > 0.0);
+    let mut named = Vec::new();
+    for tag in event.tags.iter().filter(|tag| tag.kind() == "zap").map(Tag::as_slice) {
+        let Some(who) = tag.get(1).and_then(|key| PublicKey::from_hex(key).ok()).filter(|key| key.xonly().is_ok())
+        else {
+            continue;
+        };
+        let hint = tag.get(2).and_then(|relay| RelayUrl::parse(relay).ok());
+        named.push((who, hint, tag.get(3)));
+    }
+    if named.is_empty() {
+        return Ok(vec![Share { who: event.pubkey, hint: None, sats }]);
+    }
+    // Whoever has no weight gets nothing, unless nobody has one.
+    let is_weighed = named.iter().any(|(_, _, text)| text.is_some());
+    let weights: Vec<f64> =
+        named.iter().map(|(_, _, text)| if is_weighed { text.and_then(weight).unwrap_or(0.0) } else { 1.0 }).collect();
+    let sum: f64 = weights.iter().sum();
+    let mut shares: Vec<Share> = Vec::new();
+    for ((who, hint, _), weight) in named.into_iter().zip(weights).filter(|(_, weight)| *weight > 0.0) {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "money is whole here, and there is less of it than a float counts"
+        )]
+        let part = (sats as f64 * weight / sum).floor() as u64;
+        shares.push(Share { who, hint, sats: part.min(sats) });
+    }
+    if shares.is_empty() || shares.len() > MAX_SHARES {
+        let words = format!("the event divides zaps between none or more than {MAX_SHARES} people; zap one of them");
+        return Err(Failure::invalid(words).at("/target"));
+    }
+    // What cannot be divided goes to the first.
+    let given: u64 = shares.iter().map(|share| share.sats).sum();
+    shares[0].sats += sats.saturating_sub(given);
+    shares.retain(|share| share.sats > 0);
+    Ok(shares)
+}
+
 impl Turn<'_> {
-    /// The Lightning server that somebody's profile names.
-    pub(crate) async fn service_of(&self, who: PublicKey, patience: Duration) -> Result<Service, Failure> {
+    /// The Lightning server that somebody's profile names; `hint` is a relay that may have it.
+    pub(crate) async fn service_of(
+        &self,
+        who: PublicKey,
+        hint: Option<&RelayUrl>,
+        patience: Duration,
+    ) -> Result<Service, Failure> {
         let network = &self.session.network;
-        let indexers = network.indexers();
+        let mut places = network.indexers();
+        places.extend(hint.cloned());
         let filter = Filter::new().author(who).kind(Kind::Metadata).limit(1);
-        let found = self.fetch(&[filter], Route::Also(&indexers), patience).await?;
+        let found = self.fetch(&[filter], Route::Also(&places), patience).await?;
         let profile = found.first().and_then(profile::content);
         let profile =
             profile.ok_or_else(|| Failure::not_found("they have no profile, so nobody knows how to pay them"))?;
@@ -254,7 +314,7 @@ impl Turn<'_> {
     /// The same for several people, a few at a time.
     pub(crate) async fn trusted(&self, people: BTreeSet<PublicKey>, patience: Duration) -> HashMap<PublicKey, Trusted> {
         let ask = |who: PublicKey| async move {
-            (who, self.service_of(who, patience).await.map_err(|failure| failure.message))
+            (who, self.service_of(who, None, patience).await.map_err(|failure| failure.message))
         };
         let asked: Vec<_> = people.into_iter().take(MAX_RECIPIENTS).map(ask).collect();
         futures_util::stream::iter(asked).buffer_unordered(AT_ONCE).collect().await
@@ -290,5 +350,38 @@ impl Turn<'_> {
         let valid = zaps.iter().filter(|zap| zap.verdict == Verdict::Valid);
         let total = valid.map(|zap| zap.amount_sats).fold(0, u64::saturating_add);
         Ok(Zaps { pubkey: who.to_hex(), count: zaps.len() as u64, zaps, total_sats: total })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shares;
+    use nostr::prelude::{Keys, Kind, Tag, Timestamp, UnsignedEvent};
+    use rialto_relay::sign::sign;
+
+    /// Divides 100 satoshis by these weights; `-` is a tag without one.
+    fn check(weights: &[&str], expected: &[u64]) {
+        let keys = Keys::generate();
+        let tags = weights.iter().map(|weight| {
+            let key = Keys::generate().public_key().to_hex();
+            let whole = ["zap", &key, "wss://relay.example", weight];
+            Tag::parse(whole.into_iter().take(if *weight == "-" { 3 } else { 4 })).unwrap()
+        });
+        let draft = UnsignedEvent::new(keys.public_key(), Timestamp::from(1), Kind::TextNote, tags, "");
+        let found = shares(&sign(&keys, draft), 100).unwrap_or_default();
+        let found: Vec<u64> = found.iter().map(|share| share.sats).collect();
+        assert_eq!(found, expected, "{weights:?}");
+    }
+
+    #[test]
+    fn zaps_are_divided_by_weight() {
+        check(&[], &[100]);
+        check(&["1", "1", "2"], &[25, 25, 50]);
+        check(&["-", "-", "-"], &[34, 33, 33]);
+        check(&["1", "-", "3"], &[25, 75]);
+        check(&["0.5", "0.5"], &[50, 50]);
+        check(&["1", "1000000"], &[1, 99]);
+        check(&["x", "-1", "inf", "NaN"], &[]);
+        check(&["1"; 11], &[]);
     }
 }

@@ -74,6 +74,46 @@ async fn lists_are_edited_and_private_items_stay() {
 }
 
 #[tokio::test]
+async fn private_items_are_edited_without_being_shown() {
+    use nostr::nips::{nip04, nip44};
+    let world = World::new().await;
+    let keys = Keys::generate();
+    let mut client = client_of(world.options(), &keys).await;
+    let other = Other::new(keys.clone(), &[world.url()]);
+    let (secret, public) = (keys.secret_key(), keys.public_key());
+    // As clients wrote it before NIP-44.
+    let old = nip04::encrypt(secret, &public, r#"[["word","hidden"],["x","unknown"]]"#).unwrap();
+    other.post(10000, vec![tag(&["t", "shown"])], &old).await;
+    let edit = json!({
+        "list": "mute", "add_private": [["word", "Secret"], ["word", "hidden"]], "remove_private": [["t", "none"]],
+        "add": [["t", "also"]],
+    });
+    call(&mut client, "nostr_lists_edit", edit.clone()).await.unwrap();
+    let event = other.newest(10000).await.unwrap();
+    let text = nip44::decrypt(secret, &public, &event.content).unwrap();
+    assert_eq!(text, r#"[["word","hidden"],["x","unknown"],["word","secret"]]"#);
+    assert_eq!(event.tags.iter().cloned().collect::<Vec<_>>(), [tag(&["t", "shown"]), tag(&["t", "also"])]);
+    assert!(!serde_json::to_string(&event).unwrap().contains("secret"));
+    call(&mut client, "nostr_lists_edit", edit).await.unwrap();
+    assert_eq!(other.newest(10000).await.unwrap().id, event.id, "what is there already is not published again");
+    let clear = json!({ "list": "mute", "remove_private": [["word", "hidden"], ["word", "secret"]] });
+    call(&mut client, "nostr_lists_edit", clear).await.unwrap();
+    let read = json!({ "list": "mute", "include_private": true });
+    let output = call(&mut client, "nostr_lists_get", read).await.unwrap();
+    assert_eq!(output["private_items"], json!([["x", "unknown"]]));
+    // What cannot be read is not taken for nothing.
+    let now = nostr::prelude::Timestamp::now().as_secs();
+    let damaged = other.event(10000, vec![tag(&["t", "shown"])], "damaged", now + 60);
+    assert!(other.publish(&damaged).await);
+    let blind = json!({ "list": "mute", "add_private": [["word", "x"]] });
+    let error = client.call("nostr_lists_edit", blind).await.unwrap_err();
+    assert!(error["message"].as_str().unwrap().contains("left alone"), "{error}");
+    assert_eq!(other.newest(10000).await.unwrap().id, damaged.id);
+    let bad = json!({ "list": "mute", "add_private": [["p", "zzz"]] });
+    assert_eq!(client.call("nostr_lists_edit", bad).await.unwrap_err()["data"]["pointer"], "/add_private/0/1");
+}
+
+#[tokio::test]
 async fn relay_lists_are_merged_too() {
     let world = World::new().await;
     let keys = Keys::generate();

@@ -93,3 +93,24 @@ async fn slow_calls_tell_how_far_they_are() {
     let note = client.note("notifications/progress").await;
     assert_eq!((&note["progressToken"], &note["progress"]), (&json!("p"), &json!(1)));
 }
+
+#[tokio::test]
+async fn versions_of_one_second_replace_each_other_in_order() {
+    let world = World::new().await;
+    let keys = Keys::generate();
+    let mut client = client_of(world.options(), &keys).await;
+    let other = Other::new(keys.clone(), &[world.url()]);
+    let mut last = 0;
+    for name in ["one", "two", "three", "four", "five"] {
+        call(&mut client, "nostr_badges_define", json!({ "identifier": "medal", "name": name })).await.unwrap();
+        let newest = other.newest(30009).await.unwrap();
+        assert!(newest.tags.iter().any(|tag| *tag == self::tag(&["name", name])), "{name}: {newest:?}");
+        assert!(newest.created_at.as_secs() > last, "{name}");
+        last = newest.created_at.as_secs();
+    }
+    let ahead = other.event(30023, vec![tag(&["d", "x"])], "from a clock ahead of ours", last + 30);
+    assert!(other.publish(&ahead).await);
+    let article = json!({ "identifier": "x", "content": "newer" });
+    call(&mut client, "nostr_events_post_long_form", article).await.unwrap();
+    assert_eq!(other.newest(30023).await.unwrap().content, "newer");
+}

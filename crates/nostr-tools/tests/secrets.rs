@@ -6,8 +6,9 @@ mod support;
 
 use nostr::nips::nip19::ToBech32;
 use nostr::prelude::Keys;
-use rialto_nostr_tools::{Activate, Entry, Keyring, Material, Passphrase, tools};
+use rialto_nostr_tools::{Activate, Entry, Keyring, Material, Passphrase, Session, join, tools};
 use serde_json::{Value, json};
+use support::bunker::{Bunker, Manner};
 use support::{VERSIONS, World, files};
 
 /// The forms in which a secret key could be found.
@@ -50,6 +51,7 @@ fn calls(tool: &Entry, version: &str, canary: &Keys) -> Vec<Value> {
 
 /// Calls one tool in every way, as the canary.
 async fn provoke(tool: &Entry, version: &str, canary: &Keys) {
+    let _permit = WORLDS.acquire().await.unwrap();
     let world = World::new().await;
     let ring = Keyring::open(world.directory(), Passphrase::none()).unwrap();
     let mut client = world.client(version).await;
@@ -74,14 +76,61 @@ async fn provoke(tool: &Entry, version: &str, canary: &Keys) {
     }
 }
 
+/// Worlds at once: each has a relay and writes to disk, and with all of them nobody would be answered in time.
+static WORLDS: tokio::sync::Semaphore = tokio::sync::Semaphore::const_new(24);
+
+/// The tools whose example names a folder of this machine.
+const SKIPPED: [&str; 1] = ["nostr_config_dir_set"];
+
+/// Calls one tool in every way, as somebody whose key is with a remote signer. What ties us to that signer is a secret as well:
+/// with it, anybody could have things signed.
+async fn provoke_from_afar(tool: &Entry) {
+    let _permit = WORLDS.acquire().await.unwrap();
+    let world = World::new().await;
+    let bunker = Bunker::start(&world.url(), Manner::Honest).await;
+    let ring = Keyring::open(world.directory(), Passphrase::none()).unwrap();
+    let remote = Material::Remote(Box::new(join(&bunker.address()).await.unwrap()));
+    ring.add("work", &remote, 1, Activate::Yes).unwrap();
+    let own = format!("{}.signer", bunker.user.public_key().to_hex());
+    let kept = std::fs::read_to_string(world.directory().join("secrets").join(&own)).unwrap();
+    let kept: Value = serde_json::from_str(&kept).unwrap();
+    let tie = Keys::parse(kept["client"].as_str().unwrap()).unwrap();
+    let canaries: Vec<String> = [&tie, &bunker.user, &bunker.signer]
+        .iter()
+        .flat_map(|keys| forms(keys))
+        .chain([bunker.secret.clone()])
+        .collect();
+    let holds_none = |text: &str| canaries.iter().all(|canary| !text.contains(canary));
+    assert!(holds_none(&format!("{remote:?} {ring:?} {:?}", Session::open(world.options()).unwrap())));
+    let mut client = world.client(VERSIONS[0]).await;
+    let example: Value = serde_json::from_str(tool.about.example).unwrap();
+    let mut calls = provocations(&tool.input, &example, &tie.secret_key().to_bech32().unwrap());
+    calls.extend(provocations(&tool.input, &example, "label:work"));
+    calls.push(example);
+    for arguments in calls {
+        let response = client.call_raw(tool.about.name, &arguments).await.to_string();
+        assert!(holds_none(&response), "{} {arguments}: {response}", tool.about.name);
+    }
+    for (path, text) in files(world.directory()) {
+        assert!(path.ends_with(&own) || holds_none(&text), "{}: {path}", tool.about.name);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ties_us_to_a_signer_is_in_its_own_file_only() {
+    let mut running = tokio::task::JoinSet::new();
+    for tool in tools().into_iter().filter(|tool| !SKIPPED.contains(&tool.about.name)) {
+        running.spawn(async move { provoke_from_afar(&tool).await });
+    }
+    running.join_all().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_secret_key_is_in_its_own_file_only() {
-    // Its example names a folder of this machine.
-    let skipped = ["nostr_config_dir_set"];
     let canary = Keys::generate();
     let mut running = tokio::task::JoinSet::new();
     for version in VERSIONS {
-        for tool in tools().into_iter().filter(|tool| !skipped.contains(&tool.about.name)) {
+        for tool in tools().into_iter().filter(|tool| !SKIPPED.contains(&tool.about.name)) {
             let canary = canary.clone();
             running.spawn(async move { provoke(&tool, version, &canary).await });
         }

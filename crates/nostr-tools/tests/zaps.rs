@@ -4,7 +4,8 @@
 
 mod support;
 
-use nostr::prelude::{Event, Keys, Tag, Timestamp};
+use nostr::prelude::{Event, Keys, RelayUrl, Tag, Timestamp};
+use rialto_relay::embedded::{self, Relay};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use support::World;
@@ -152,6 +153,43 @@ async fn an_anonymous_zap_is_prepared_down_to_the_invoice() {
     let nobody = json!({ "target": Keys::generate().public_key().to_hex(), "amount_sats": 1 });
     let error = client.call("nostr_zaps_prepare_anonymous", nobody).await.unwrap_err();
     assert_eq!(error["data"]["reason"], "not_found");
+}
+
+#[tokio::test]
+async fn a_zap_is_divided_as_the_event_says() {
+    let world = World::new().await;
+    let address = lightning(&Keys::generate(), Arc::new(Mutex::new(Trick::None))).await;
+    let elsewhere = Relay::start(embedded::Options::default()).await.unwrap();
+    let there = [RelayUrl::parse(&elsewhere.url()).unwrap()];
+    let author = Other::new(Keys::generate(), &[world.url()]);
+    let (bob, carol) = (Other::new(Keys::generate(), &[world.url()]), Other::new(Keys::generate(), &there));
+    for person in [&bob, &carol] {
+        person.post(0, Vec::new(), &json!({ "lud16": format!("bob@{address}") }).to_string()).await;
+    }
+    let key = |person: &Other| person.keys.public_key().to_hex();
+    // Carol's profile is only where the tag says.
+    let zap_tags =
+        [tag(&["zap", &key(&bob), &world.relay.url(), "3"]), tag(&["zap", &key(&carol), &elsewhere.url(), "1"])];
+    let note = author.post(1, zap_tags.to_vec(), "we wrote this").await;
+    let mut client = world.client(VERSION).await;
+    let zap = json!({ "target": nostr::nips::nip19::ToBech32::to_bech32(&note.id).unwrap(), "amount_sats": 101 });
+    let output = call(&mut client, "nostr_zaps_prepare_anonymous", zap.clone()).await.unwrap();
+    let more = output["more"].as_array().unwrap();
+    let mut senders = Vec::new();
+    for (part, who, sats) in [(&output, &bob, 76), (&more[0], &carol, 25)] {
+        assert_eq!((&part["recipient"], &part["amount_sats"]), (&json!(key(who)), &json!(sats)), "{output}");
+        let request: Event = serde_json::from_str(part["zap_request"].as_str().unwrap()).unwrap();
+        assert_eq!(parts(&request, "p"), ["p".to_owned(), key(who)]);
+        assert_eq!(parts(&request, "e"), ["e".to_owned(), note.id.to_hex()]);
+        assert_eq!(parts(&request, "amount"), ["amount".to_owned(), (sats * 1000).to_string()]);
+        senders.push(request.pubkey);
+    }
+    assert!(more.len() == 1 && senders[0] != senders[1], "nothing shows that they belong together");
+    // If one of them cannot be paid, nobody is asked to pay the others without knowing.
+    elsewhere.stop().await;
+    let mut newcomer = world.client(VERSION).await;
+    let error = newcomer.call("nostr_zaps_prepare_anonymous", zap).await.unwrap_err();
+    assert_eq!((&error["data"]["reason"], &error["data"]["recipient"]), (&json!("not_found"), &json!(key(&carol))));
 }
 
 /// A zap from `sender` to `recipient`, with the receipt by `wallet`.

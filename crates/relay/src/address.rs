@@ -38,6 +38,12 @@ impl Reach {
         Self { hosts: Arc::default(), loopback: true }
     }
 
+    /// The same, and these hosts as well.
+    #[must_use]
+    pub fn and_hosts(&self, hosts: &[String]) -> Self {
+        Self { hosts: self.hosts.iter().chain(hosts).cloned().collect(), loopback: self.loopback }
+    }
+
     fn names(&self, host: &str) -> bool {
         self.hosts.iter().any(|one| one.eq_ignore_ascii_case(host))
     }

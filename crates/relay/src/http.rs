@@ -1,9 +1,12 @@
-//! Small documents fetched over HTTP: what a relay says about itself (NIP-11) and names of people (NIP-05).
+//! What we do over HTTP: small documents are fetched, such as what a relay says about itself (NIP-11) and names of people
+//! (NIP-05), and files are sent.
 
 use crate::socket;
-use http_body_util::{BodyExt, Empty, Limited};
-use hyper::body::Bytes;
-use hyper::header::{ACCEPT, DATE, HOST, USER_AGENT};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, DATE, HOST, USER_AGENT};
+use hyper::http::request::Builder;
+use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use nostr::types::url::Url;
 use std::io;
@@ -39,9 +42,60 @@ pub async fn get_from(url: &Url, accept: &str, addresses: Option<&[SocketAddr]>)
 }
 
 async fn fetch(url: &Url, accept: &str, addresses: Option<&[SocketAddr]>) -> io::Result<Document> {
-    let stream = socket::connect(url, addresses).await?;
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+    let request = request(Method::GET, url).header(ACCEPT, accept).body(Full::default()).map_err(io::Error::other)?;
+    exchange(url, addresses, request, async |response| {
+        if !response.status().is_success() {
+            return Err(io::Error::other(format!("the answer is {}", response.status())));
+        }
+        let status = response.status().as_u16();
+        let date = response.headers().get(DATE).and_then(|date| seconds(date.to_str().ok()?));
+        let body = Limited::new(response.into_body(), MAX_DOCUMENT).collect().await;
+        body.map(|body| Document { status, body: body.to_bytes(), date }).map_err(io::Error::other)
+    })
+    .await
+}
+
+/// Something to send.
+#[derive(Debug, Clone)]
+pub struct Upload {
+    pub body: Bytes,
+    pub content_type: String,
+    /// Who sends it, as the server wants to have it.
+    pub authorization: String,
+}
+
+/// What the other end said to it, be it good or bad.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    pub status: u16,
+    pub body: Bytes,
+    /// Why not, where it says so beside the answer.
+    pub reason: Option<String>,
+}
+
+/// Sends something with `PUT` to these addresses, whatever the host's name leads to by now. Redirections are not followed.
+pub async fn put_to(url: &Url, addresses: &[SocketAddr], upload: Upload, patience: Duration) -> io::Result<Reply> {
+    let request = request(Method::PUT, url)
+        .header(AUTHORIZATION, upload.authorization)
+        .header(CONTENT_TYPE, upload.content_type)
+        .header(CONTENT_LENGTH, upload.body.len())
+        .body(Full::new(upload.body))
+        .map_err(io::Error::other)?;
+    let sent = exchange(url, Some(addresses), request, async |response| {
+        let status = response.status().as_u16();
+        let header = |name: &str| response.headers().get(name)?.to_str().ok().map(ToOwned::to_owned);
+        let reason = REASONS.iter().find_map(|name| header(name));
+        let body = Limited::new(response.into_body(), MAX_DOCUMENT).collect().await;
+        body.map(|body| Reply { status, body: body.to_bytes(), reason }).map_err(io::Error::other)
+    });
+    let late = || io::Error::new(io::ErrorKind::TimedOut, "no answer");
+    tokio::time::timeout(patience, sent).await.unwrap_or_else(|_| Err(late()))
+}
+
+/// Where servers for files say why they refuse.
+const REASONS: [&str; 2] = ["x-reason", "blossom-upload-message"];
+
+fn request(method: Method, url: &Url) -> Builder {
     let host = match (url.host_str().unwrap_or_default(), url.port()) {
         (host, Some(port)) => format!("{host}:{port}"),
         (host, None) => host.to_owned(),
@@ -50,21 +104,26 @@ async fn fetch(url: &Url, accept: &str, addresses: Option<&[SocketAddr]>) -> io:
         Some(query) => format!("{}?{query}", url.path()),
         None => url.path().to_owned(),
     };
-    let request = hyper::Request::get(target)
+    Request::builder()
+        .method(method)
+        .uri(target)
         .header(HOST, host)
-        .header(ACCEPT, accept)
         .header(USER_AGENT, concat!("rialto/", env!("CARGO_PKG_VERSION")))
-        .body(Empty::<Bytes>::new())
-        .map_err(io::Error::other)?;
+}
+
+/// One request and what is made of its answer.
+async fn exchange<T>(
+    url: &Url,
+    addresses: Option<&[SocketAddr]>,
+    request: Request<Full<Bytes>>,
+    read: impl AsyncFnOnce(Response<Incoming>) -> io::Result<T>,
+) -> io::Result<T> {
+    let stream = socket::connect(url, addresses).await?;
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
     let exchange = async {
         let response = sender.send_request(request).await.map_err(io::Error::other)?;
-        if !response.status().is_success() {
-            return Err(io::Error::other(format!("the answer is {}", response.status())));
-        }
-        let status = response.status().as_u16();
-        let date = response.headers().get(DATE).and_then(|date| seconds(date.to_str().ok()?));
-        let body = Limited::new(response.into_body(), MAX_DOCUMENT).collect().await;
-        body.map(|body| Document { status, body: body.to_bytes(), date }).map_err(io::Error::other)
+        read(response).await
     };
     // The connection does the work while the exchange waits.
     let mut exchange = std::pin::pin!(exchange);

@@ -127,6 +127,22 @@ fn inspector_finds_our_server_portable_and_calls_it() {
 }
 
 #[test]
+fn inspector_finds_the_nostr_tools_portable_and_calls_one() {
+    let Some(peers) = Peers::installed() else { return };
+    let folder = run::scratch("nostr-tools");
+    let server = words(&[RIALTO, "mcp", "nostr", "--directory", &folder.to_string_lossy()]);
+    for era in ERAS {
+        let list = inspect(&peers, "nostr", era, &["tools/list", "--strict"], &server);
+        let ours: Vec<&str> = rialto_nostr_tools::tools().iter().map(|tool| tool.about.name).collect();
+        assert_eq!(tool_names(&list), ours, "{era}");
+        let input = "input=npub180cvv07tjdrrgpa0j7j7tmnyl2yr6yr7l8j4s3evf6u64th6gkwsyjh6w6";
+        let method = ["tools/call", "--tool-name", "nostr_nip19_analyze", "--tool-arg", input];
+        let result = inspect(&peers, "nostr", era, &method, &server);
+        assert_eq!(result["structuredContent"]["input_type"], "npub", "{era}: {result:#}");
+    }
+}
+
+#[test]
 fn inspector_uses_two_servers_behind_one_gateway() {
     let Some(peers) = Peers::installed() else { return };
     let entry = |server: Server| {

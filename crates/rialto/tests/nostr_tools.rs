@@ -113,6 +113,55 @@ fn a_sealed_key_needs_its_passphrase() {
 }
 
 #[test]
+fn several_servers_turn_the_page_of_their_log_and_lose_no_line() {
+    const SERVERS: usize = 4;
+    const CALLS: usize = 12;
+    const PAGE: usize = 4 * 1024 * 1024;
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("nostr");
+    fs::create_dir(&folder).unwrap();
+    // The page is nearly full, with lines of earlier days.
+    let old = json!({ "at": 1, "call": "1-1-1", "tool": "nostr_keys_generate", "outcome": "done", "message": "x".repeat(900) });
+    let old = format!("{old}\n");
+    let room = SERVERS * CALLS * 150;
+    fs::write(folder.join("log.jsonl"), old.repeat((PAGE - room) / old.len())).unwrap();
+    let (path, root) = (folder.to_str().unwrap(), home.path());
+    let served: Vec<Output> = std::thread::scope(|scope| {
+        let servers: Vec<_> = (0..SERVERS)
+            .map(|server| {
+                scope.spawn(move || {
+                    let about = json!({ "name": format!("client {server}"), "version": "1" });
+                    let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about });
+                    let mut lines = vec![json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello })];
+                    for call in 0..CALLS {
+                        let arguments = json!({ "label": format!("{server}-{call}") });
+                        let params = json!({ "name": "nostr_keys_generate", "arguments": arguments });
+                        lines.push(
+                            json!({ "jsonrpc": "2.0", "id": call + 1, "method": "tools/call", "params": params }),
+                        );
+                    }
+                    let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
+                    rialto(root, &["mcp", "nostr", "--directory", path], &input)
+                })
+            })
+            .collect();
+        servers.into_iter().map(|server| server.join().unwrap()).collect()
+    });
+    assert!(served.iter().all(|output| output.status.success()));
+    assert!(folder.join("log.1.jsonl").exists(), "the page was turned");
+    let log = rialto(home.path(), &["--json", "nostr", "log", "--last", "1000000", "--directory", path], "");
+    let lines: Vec<Value> =
+        String::from_utf8_lossy(&log.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for server in 0..SERVERS {
+        for outcome in ["begun", "done"] {
+            let client = format!("client {server}");
+            let own = lines.iter().filter(|line| line["client"] == client.as_str() && line["outcome"] == outcome);
+            assert_eq!(own.count(), CALLS, "{client} {outcome}");
+        }
+    }
+}
+
+#[test]
 fn any_server_is_checked() {
     let home = tempfile::tempdir().unwrap();
     let binary = env!("CARGO_BIN_EXE_rialto");

@@ -2,6 +2,8 @@
 //!
 //! Values are built from JSON instead of the SDK's builders, so that all servers answer from the same text.
 
+pub mod http;
+
 use std::sync::LazyLock;
 
 use rmcp::ErrorData;

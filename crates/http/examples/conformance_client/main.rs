@@ -34,7 +34,7 @@ const DESCRIPTION: &str = "https://conformance-test.local/client-metadata.json";
 const MAX_ROUNDS: usize = 8;
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> ExitCode {
+pub(crate) async fn main() -> ExitCode {
     match run().await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -13,9 +13,13 @@ pub(crate) fn about(root: &Target, pointer: &str) -> Result<Vec<Tag>, Failure> {
 
 /// The same, as a comment has them: that may be about a web page, or anything else that is no event.
 pub(crate) fn inherited(comment: &Event) -> Option<Vec<Tag>> {
-    let named = |names: &[&str]| comment.tags.iter().find(|tag| names.contains(&tag.kind())).cloned();
-    let (scope, kind) = (named(&["E", "A", "I"])?, named(&["K"])?);
-    Some([Some(scope), Some(kind), named(&["P"])].into_iter().flatten().collect())
+    let named = |name: &str| comment.tags.iter().find(|tag| tag.kind() == name).cloned();
+    // Some name an article by its address and by the id of the version that they read.
+    let scope: Vec<Tag> = ["A", "E", "I"].into_iter().filter_map(named).collect();
+    if scope.is_empty() {
+        return None;
+    }
+    Some(scope.into_iter().chain([named("K")?]).chain(named("P")).collect())
 }
 
 /// All tags of a comment.
@@ -38,7 +42,7 @@ pub(crate) fn comment(
 
 /// Address or id, kind, author; the names are in this order.
 fn scope(target: &Target, [address, event, kind, author]: [&str; 4], pointer: &str) -> Result<Vec<Tag>, Failure> {
-    let missing = || Failure::not_found("no relay that was asked has this event; say who wrote it").at(pointer);
+    let missing = || target.missing("no relay that was asked has this event; say who wrote it", pointer);
     let what = target.address_tag(address).or_else(|| target.event_tag(event));
     let kind = tag(kind, [&target.kind.unwrap_or(Kind::Comment).to_string()]);
     Ok(what.into_iter().chain([kind, target.author_tag(author).ok_or_else(missing)?]).collect())

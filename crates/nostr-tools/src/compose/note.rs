@@ -54,6 +54,7 @@ fn root_of(event: &Event) -> Option<Target> {
         address: None,
         relay: root.get(2).and_then(|relay| RelayUrl::parse(relay).ok()),
         event: None,
+        silence: None,
     })
 }
 
@@ -71,7 +72,16 @@ mod tests {
 
     fn target(event: &Event) -> Target {
         let (id, author) = (Some(event.id), Some(event.pubkey));
-        Target { id, author, kind: Some(event.kind), address: None, relay: None, event: Some(event.clone()) }
+        let event = Some(event.clone());
+        Target {
+            id,
+            author,
+            kind: event.as_ref().map(|event| event.kind),
+            address: None,
+            relay: None,
+            event,
+            silence: None,
+        }
     }
 
     fn check(parent: &[&str], expected: &[&str]) {

@@ -36,6 +36,8 @@ pub(crate) struct Target {
     pub(crate) relay: Option<RelayUrl>,
     /// The event, if relays have it.
     pub(crate) event: Option<Event>,
+    /// Why it is not known whether relays have it.
+    pub(crate) silence: Option<Failure>,
 }
 
 impl Claim<'_> {
@@ -53,7 +55,10 @@ impl Claim<'_> {
         // Where it goes is no place where it can be found by others.
         let relay = places.first().cloned();
         places.extend(argument::relays(wishes.to_relays.as_deref().unwrap_or_default(), "/to_relays")?);
-        let event = turn.look(&reference, &places).await;
+        let (event, silence) = match turn.look(&reference, &places).await {
+            Ok(event) => (event, None),
+            Err(failure) => (None, Some(failure)),
+        };
         let author = agreed("author", self.author.0, author, event.as_ref().map(|event| event.pubkey))?;
         let kind = agreed("kind", self.kind.0, kind, event.as_ref().map(|event| event.kind))?;
         let id = match (&event, &reference.name) {
@@ -67,12 +72,15 @@ impl Claim<'_> {
             (Some(event), ..) => event.coordinate(),
             (None, _, Some(author), Some(kind)) if !kind.is_addressable() => Some(Coordinate::new(kind, author)),
             (None, _, _, Some(kind)) => {
+                if let Some(silence) = silence {
+                    return Err(silence);
+                }
                 let words = format!("no relay that was asked has this event, and kind {kind} is named by address");
                 return Err(Failure::not_found(format!("{words}: give its naddr1… instead")).at(self.event.0));
             }
             _ => None,
         };
-        Ok(Target { id, author, kind, address, relay, event })
+        Ok(Target { id, author, kind, address, relay, event, silence })
     }
 }
 
@@ -92,9 +100,14 @@ fn agreed<T: PartialEq + Display>(
 }
 
 impl Target {
+    /// That nobody has it; or, if nobody could be asked, that.
+    pub(crate) fn missing(&self, words: &str, pointer: &str) -> Failure {
+        self.silence.clone().unwrap_or_else(|| Failure::not_found(words).at(pointer))
+    }
+
     /// The id; who named the event by its address at `pointer` hears that nobody has it.
     pub(crate) fn id(&self, pointer: &str) -> Result<EventId, Failure> {
-        self.id.ok_or_else(|| Failure::not_found("no relay that was asked has this event").at(pointer))
+        self.id.ok_or_else(|| self.missing("no relay that was asked has this event", pointer))
     }
 
     /// `["e", id, relay, author]`, or the same by another name.
@@ -127,9 +140,9 @@ impl Turn<'_> {
     }
 
     /// The newest event of this name, from where such events usually are, and from these places.
-    pub(crate) async fn look(&self, reference: &Reference, places: &[RelayUrl]) -> Option<Event> {
-        let found = self.fetch(&[reference.filter()], Route::Also(places), PATIENCE).await;
-        found.unwrap_or_default().into_iter().find(|event| reference.fits(event))
+    pub(crate) async fn look(&self, reference: &Reference, places: &[RelayUrl]) -> Result<Option<Event>, Failure> {
+        let found = self.fetch(&[reference.filter()], Route::Also(places), PATIENCE).await?;
+        Ok(found.into_iter().find(|event| reference.fits(event)))
     }
 
     /// One of our relays that has an event.

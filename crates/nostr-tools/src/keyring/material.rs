@@ -1,7 +1,7 @@
 //! What people give when they add a key: a key in any of its forms, or where it is.
 
 use super::passphrase::{Passphrase, is_sealed};
-use super::{Place, files};
+use super::{Place, files, system};
 use crate::argument;
 use crate::failure::Failure;
 use crate::signer::Remote;
@@ -16,7 +16,7 @@ pub enum Material {
     Secret(Keys),
     /// A secret that is sealed already; it is kept as it is.
     Sealed { text: String, keys: Keys },
-    /// A secret that stays in a variable or in a file of somebody else.
+    /// A secret that stays in a variable, in a file of somebody else, or in the keyring of the system.
     Elsewhere { place: Place, keys: Keys },
     /// A secret that stays with a signer.
     Remote(Box<Remote>),
@@ -37,7 +37,7 @@ impl Material {
     /// Whether a text is a secret, or leads to one.
     pub fn is_secret(text: &str) -> bool {
         let text = text.trim().to_lowercase();
-        ["nsec1", "env:", "file:", "bunker:", "nostrconnect:"].iter().any(|start| text.starts_with(start))
+        ["nsec1", "env:", "file:", "keyring:", "bunker:", "nostrconnect:"].iter().any(|start| text.starts_with(start))
     }
 
     /// Understands what was typed. Bare hexadecimal digits could be either half of a key, and to take a secret for a
@@ -73,6 +73,18 @@ impl Material {
         let text = read(&place)?;
         let keys = passphrase.open(&text)?;
         Ok(Material::Elsewhere { place, keys })
+    }
+
+    /// A secret that is in the keyring of the system already, such as that of a key which was forgotten here.
+    pub async fn in_system(key: &str) -> Result<Self, Failure> {
+        let key = argument::public_key(key.trim(), "")?;
+        let text = system::read(&key).await?;
+        let text = text.ok_or_else(|| Failure::not_found("the keyring of this system does not hold that key"))?;
+        let keys = Passphrase::none().open(&text)?;
+        if keys.public_key() != key {
+            return Err(Failure::no_signer("the secret in the keyring of this system belongs to another key"));
+        }
+        Ok(Material::Elsewhere { place: Place::System, keys })
     }
 
     pub fn public_key(&self) -> PublicKey {

@@ -30,8 +30,8 @@ async fn a_secret_survives_renaming_and_can_be_found_after_removal() {
     ring.rename(None, "two").unwrap();
     assert_eq!(ring.signer().await.unwrap().public_key(), keys.public_key());
     assert_eq!(ring.active().unwrap().unwrap().label, "two");
-    assert!(ring.remove("two", Fate::SetAside).unwrap().is_some());
-    assert!(ring.remove("two", Fate::SetAside).unwrap().is_none());
+    assert!(ring.remove("two", Fate::SetAside).await.unwrap().is_some());
+    assert!(ring.remove("two", Fate::SetAside).await.unwrap().is_none());
     assert_eq!(ring.signer().await.unwrap_err().reason, "no_signer");
     let kept = home.path().join("secrets/removed").join(keys.public_key().to_hex());
     assert_eq!(std::fs::read_to_string(kept).unwrap().trim(), keys.secret_key().to_bech32().unwrap());

@@ -1,240 +1,121 @@
-//! A signer elsewhere (NIP-46): requests and answers are encrypted events on relays that both sides watch.
+//! A signer elsewhere (NIP-46).
 //!
 //! A tie begins in one of two ways: the signer gives an address (`bunker://…`) that we [`join`], or we give one
-//! (`nostrconnect://…`, an [`Invitation`]) that the signer joins. After that both are the same, and last over restarts.
+//! (`nostrconnect://…`, an [`Invitation`]) that the signer joins. After that both are the same, and last over restarts. A
+//! signer may move to other relays; it is asked about that at the beginning and now and then, and followed.
 
+use super::address::{self, Bunker};
 use super::bond::Bond;
+use super::line::{Line, Stranger};
+use super::meeting::Meeting;
 use crate::failure::Failure;
-use nostr::nips::nip44;
-use nostr::prelude::{Event, Filter, Keys, Kind, PublicKey, RelayUrl, Tag, Timestamp, UnsignedEvent};
-use rialto_relay::clock::{Clock, SystemClock};
-use rialto_relay::pool::{self, Arrival, Pool, Watch};
-use rialto_relay::sign::sign;
-use serde_json::{Value, json};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use nostr::prelude::{Event, Keys, PublicKey, RelayUrl, UnsignedEvent};
+use std::collections::HashSet;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
-
-const KIND: Kind = Kind::NostrConnect;
-
-/// How long relays may take to listen for us.
-const LISTEN: Duration = Duration::from_secs(15);
-
-/// How long a signer may take. Its owner may have to look at a screen first.
-const ANSWER: Duration = Duration::from_secs(60);
-
-/// Messages about one request that wait to be read: that it must be allowed first, and the answer.
-const MAX_ANSWERS: usize = 8;
-
-/// Clocks differ.
-const SPREAD: Duration = Duration::from_secs(60);
 
 /// What we ask a signer to let us do.
 const PERMISSIONS: &str = "sign_event,nip44_encrypt,nip44_decrypt";
 
-/// A message that came for us.
-struct Message {
-    id: String,
-    result: Option<String>,
-    error: Option<String>,
-    from: PublicKey,
-}
+/// How long a signer may take to say where it wants to be met. Nobody is asked about that, and many signers do not know the
+/// question.
+const MOVE: Duration = Duration::from_secs(5);
 
-type Waiting = Arc<Mutex<HashMap<String, mpsc::Sender<Message>>>>;
+/// How long it may take until it has answered where it said that it is.
+const ARRIVE: Duration = Duration::from_secs(10);
 
-/// Our end of the line, before and after it is known who is at the other.
-struct Line {
-    client: Keys,
-    relays: Vec<RelayUrl>,
-    pool: Pool,
-    waiting: Waiting,
-    /// Whether a relay listens for us.
-    is_heard: watch::Receiver<bool>,
-    reader: AbortHandle,
-}
-
-impl Drop for Line {
-    fn drop(&mut self) {
-        self.reader.abort();
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Line {
-    /// Begins to listen. What no request waits for goes to `strangers`.
-    fn open(client: Keys, relays: Vec<RelayUrl>, strangers: Option<oneshot::Sender<PublicKey>>, secret: &str) -> Self {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let filter = Filter::new().kind(KIND).pubkey(client.public_key());
-        let options = pool::Options { keys: Some(client.clone()), give_up: ANSWER, clock, ..pool::Options::default() };
-        let (pool, arrivals) = Pool::start(&relays, vec![Watch { filter, spread: SPREAD }], options);
-        let waiting = Waiting::default();
-        let (heard, is_heard) = watch::channel(false);
-        let ear = Ear { client: client.clone(), waiting: waiting.clone(), heard, strangers, secret: secret.to_owned() };
-        let reader = tokio::spawn(ear.listen(arrivals)).abort_handle();
-        Self { client, relays, pool, waiting, is_heard, reader }
-    }
-
-    /// Waits until a relay listens for us: answers are not kept by relays, so that nothing may be asked before.
-    async fn heard(&self) -> Result<(), Failure> {
-        let mut is_heard = self.is_heard.clone();
-        let listening = is_heard.wait_for(|is_heard| *is_heard);
-        match tokio::time::timeout(LISTEN, listening).await {
-            Ok(Ok(_)) => Ok(()),
-            _ => Err(Failure::relays("none of the relays on which to meet the signer can be reached")),
-        }
-    }
-
-    /// Asks the signer one thing.
-    async fn ask(&self, signer: &PublicKey, method: &str, params: &[&str]) -> Result<String, Failure> {
-        self.heard().await?;
-        let id = Keys::generate().public_key().to_hex();
-        let text = json!({ "id": id, "method": method, "params": params }).to_string();
-        let sealed = nip44::encrypt(self.client.secret_key(), signer, text, nip44::Version::V2);
-        let sealed = sealed.map_err(|_| Failure::invalid("this is too long for a remote signer"))?;
-        let draft =
-            UnsignedEvent::new(self.client.public_key(), Timestamp::now(), KIND, [Tag::public_key(*signer)], sealed);
-        let event = sign(&self.client, draft);
-        let (sender, mut answers) = mpsc::channel(MAX_ANSWERS);
-        lock(&self.waiting).insert(id.clone(), sender);
-        let _forget = Forget { waiting: &self.waiting, id: &id };
-        self.pool.publish(&event);
-        let mut address = None;
-        let answered = async {
-            while let Some(message) = answers.recv().await {
-                if message.from != *signer {
-                    continue;
-                }
-                match (message.result, message.error) {
-                    // It has to be allowed elsewhere first; the real answer comes later.
-                    (Some(result), url) if result == "auth_url" => address = url,
-                    (_, Some(error)) if !error.is_empty() => return Err(refused(&error)),
-                    (Some(result), _) => return Ok(result),
-                    (None, _) => return Err(refused("it gave no reason")),
-                }
-            }
-            Err(Failure::internal("the connection to the signer has ended"))
-        };
-        match tokio::time::timeout(ANSWER, answered).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(match address.filter(|url| url.starts_with("https://")) {
-                Some(url) => Failure::timeout(format!("the signer wants its owner to allow this first, at {url}"))
-                    .with("auth_url", url),
-                None => Failure::timeout("the signer did not answer"),
-            }),
-        }
-    }
-
-    async fn begin(self, signer: PublicKey) -> Result<Remote, Failure> {
-        let user = self.ask(&signer, "get_public_key", &[]).await?;
-        let user = PublicKey::from_hex(user.trim())
-            .map_err(|_| Failure::internal("the signer does not say for whom it signs"))?;
-        let bond = Bond { client: self.client.clone(), signer, relays: self.relays.clone(), user };
-        Ok(Remote { bond, line: self })
-    }
-}
-
-/// A request that nobody waits for any more.
-struct Forget<'a> {
-    waiting: &'a Waiting,
-    id: &'a str,
-}
-
-impl Drop for Forget<'_> {
-    fn drop(&mut self) {
-        lock(self.waiting).remove(self.id);
-    }
-}
-
-fn refused(words: &str) -> Failure {
-    // What a signer says is told to a model: a line of it, no more.
-    let words: String = words.chars().filter(|letter| !letter.is_control()).take(200).collect();
-    Failure::no_signer(format!("the signer refused: {words}"))
-}
-
-/// Reads what comes.
-struct Ear {
-    client: Keys,
-    waiting: Waiting,
-    heard: watch::Sender<bool>,
-    /// Who is told when somebody unknown proves to have our invitation.
-    strangers: Option<oneshot::Sender<PublicKey>>,
-    secret: String,
-}
-
-impl Ear {
-    async fn listen(mut self, mut arrivals: mpsc::Receiver<Arrival>) {
-        while let Some(arrival) = arrivals.recv().await {
-            match arrival {
-                Arrival::Subscribed { .. } => {
-                    self.heard.send_replace(true);
-                }
-                Arrival::Event { event, .. } => self.hear(&event),
-                Arrival::Repeat { .. } => {}
-            }
-        }
-    }
-
-    fn hear(&mut self, event: &Event) {
-        if event.kind != KIND {
-            return;
-        }
-        let Ok(text) = nip44::decrypt(self.client.secret_key(), &event.pubkey, &event.content) else { return };
-        let Ok(value) = serde_json::from_str::<Value>(&text) else { return };
-        let member = |name: &str| value.get(name).and_then(Value::as_str).map(ToOwned::to_owned);
-        let Some(id) = member("id") else { return };
-        let message = Message { id, result: member("result"), error: member("error"), from: event.pubkey };
-        if let Some(asker) = lock(&self.waiting).get(&message.id) {
-            // A signer that says more at once than it was asked is not listened to.
-            let _ = asker.try_send(message);
-        } else if message.result.as_deref() == Some(self.secret.as_str())
-            && !self.secret.is_empty()
-            && let Some(stranger) = self.strangers.take()
-        {
-            let _ = stranger.send(message.from);
-        }
-    }
-}
+/// How often it is asked.
+const AGAIN: Duration = Duration::from_secs(60 * 60);
 
 /// A signer that we are tied to.
 pub struct Remote {
-    bond: Bond,
-    line: Line,
+    signer: PublicKey,
+    user: PublicKey,
+    trusted: Vec<String>,
+    meeting: Meeting,
+    line: RwLock<Arc<Line>>,
+    follower: OnceLock<AbortHandle>,
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        if let Some(follower) = self.follower.get() {
+            follower.abort();
+        }
+    }
 }
 
 impl std::fmt::Debug for Remote {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Remote").field("user", &self.bond.user).field("signer", &self.bond.signer).finish()
+        f.debug_struct("Remote").field("user", &self.user).field("signer", &self.signer).finish_non_exhaustive()
     }
 }
 
 impl Remote {
     /// Takes up a tie again.
-    pub(crate) fn resume(bond: Bond) -> Self {
-        let line = Line::open(bond.client.clone(), bond.relays.clone(), None, "");
-        Self { bond, line }
+    pub(crate) fn resume(bond: Bond, meeting: Meeting) -> Result<Self, Failure> {
+        let Bond { client, signer, relays, user, trusted } = bond;
+        let line = Line::open(client, meeting.admit(&relays)?, &trusted, &meeting, None);
+        Ok(Self { signer, user, trusted, meeting, line: RwLock::new(Arc::new(line)), follower: OnceLock::new() })
+    }
+
+    /// A tie that begins: the signer says where it wants to be met, and whom it signs for.
+    async fn begin(line: Line, signer: PublicKey, trusted: Vec<String>, meeting: Meeting) -> Result<Self, Failure> {
+        let (line, user) = match moved(&line, &signer, &trusted, &meeting).await {
+            Some(found) => found,
+            None => {
+                let answer = line.ask(&signer, "get_public_key", &[]).await?;
+                let user = PublicKey::from_hex(answer.trim())
+                    .map_err(|_| Failure::internal("the signer does not say for whom it signs"))?;
+                (line, user)
+            }
+        };
+        Ok(Self { signer, user, trusted, meeting, line: RwLock::new(Arc::new(line)), follower: OnceLock::new() })
     }
 
     /// Whom it signs for.
     pub fn user(&self) -> PublicKey {
-        self.bond.user
+        self.user
     }
 
-    pub(crate) fn bond(&self) -> &Bond {
-        &self.bond
+    fn line(&self) -> Arc<Line> {
+        self.line.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn bond(&self) -> Bond {
+        let line = self.line();
+        let (signer, user, trusted) = (self.signer, self.user, self.trusted.clone());
+        Bond { client: line.client.clone(), signer, relays: line.relays.clone(), user, trusted }
+    }
+
+    /// Follows the signer wherever it moves, as long as it is used. What is to be remembered of it is given to `keep`.
+    pub(crate) fn follow(self: &Arc<Self>, keep: impl Fn(&Bond) + Send + Sync + 'static) {
+        let weak = Arc::downgrade(self);
+        let task = tokio::spawn(async move {
+            while let Some(remote) = weak.upgrade() {
+                let line = remote.line();
+                if let Some((next, user)) = moved(&line, &remote.signer, &remote.trusted, &remote.meeting).await
+                    && user == remote.user
+                {
+                    *remote.line.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
+                    keep(&remote.bond());
+                }
+                drop((remote, line));
+                tokio::time::sleep(AGAIN).await;
+            }
+        });
+        let _ = self.follower.set(task.abort_handle());
     }
 
     pub(crate) async fn ask(&self, method: &str, params: &[&str]) -> Result<String, Failure> {
-        self.line.ask(&self.bond.signer, method, params).await
+        self.line().ask(&self.signer, method, params).await
     }
 
     /// Has an event signed, and sees to it that it is this event which was signed.
     pub(crate) async fn sign(&self, mut draft: UnsignedEvent) -> Result<Event, Failure> {
-        draft.pubkey = self.bond.user;
+        draft.pubkey = self.user;
         draft.id = None;
         let id = draft.compute_id();
         let text = serde_json::to_string(&draft).map_err(|error| Failure::internal(error.to_string()))?;
@@ -248,55 +129,37 @@ impl Remote {
     }
 }
 
-/// Joins a signer by its address, `bunker://…`.
+/// If a signer wants to be met elsewhere: a line that it has answered on, and for whom it signs. A signer that cannot be found
+/// where it said is met where it was.
+async fn moved(line: &Line, signer: &PublicKey, trusted: &[String], meeting: &Meeting) -> Option<(Line, PublicKey)> {
+    let answer = line.ask_within(MOVE, signer, "switch_relays", &[]).await.ok()?;
+    let relays = meeting.admit(&address::relays_of(&answer)?).ok()?;
+    let same = |relays: &[RelayUrl]| relays.iter().cloned().collect::<HashSet<_>>();
+    if same(&relays) == same(&line.relays) {
+        return None;
+    }
+    let next = Line::open(line.client.clone(), relays, trusted, meeting, None);
+    let answer = tokio::time::timeout(ARRIVE, next.ask(signer, "get_public_key", &[])).await.ok()?.ok()?;
+    Some((next, PublicKey::from_hex(answer.trim()).ok()?))
+}
+
+/// Joins a signer by its address, `bunker://…`, as the operator gives it.
 pub async fn join(address: &str) -> Result<Remote, Failure> {
-    let (signer, relays, secret) = read_address(address)?;
-    let line = Line::open(Keys::generate(), relays, None, "");
-    let secret = secret.unwrap_or_default();
+    join_within(address, Meeting::default()).await
+}
+
+/// The same within limits.
+pub(crate) async fn join_within(address: &str, meeting: Meeting) -> Result<Remote, Failure> {
+    let Bunker { signer, relays, secret } = Bunker::read(address)?;
+    let relays = meeting.admit(&relays)?;
+    let trusted = meeting.trusted(&relays);
+    let line = Line::open(Keys::generate(), relays, &trusted, &meeting, None);
     let answer = line.ask(&signer, "connect", &[&signer.to_hex(), &secret, PERMISSIONS]).await?;
     // Signers answer with a word, or with the secret to show that they are the ones who gave it.
     if answer != "ack" && (secret.is_empty() || answer != secret) {
         return Err(Failure::no_signer("the signer does not know the secret in its address"));
     }
-    line.begin(signer).await
-}
-
-fn read_address(address: &str) -> Result<(PublicKey, Vec<RelayUrl>, Option<String>), Failure> {
-    let invalid = || Failure::invalid("a signer's address is bunker://PUBLIC-KEY?relay=wss://…&secret=…");
-    let rest = address.trim().strip_prefix("bunker://").ok_or_else(invalid)?;
-    let (key, query) = rest.split_once('?').ok_or_else(invalid)?;
-    let signer = PublicKey::from_hex(key.trim_end_matches('/')).map_err(|_| invalid())?;
-    let mut relays = Vec::new();
-    let mut secret = None;
-    for pair in query.split('&') {
-        match pair.split_once('=') {
-            Some(("relay", relay)) => relays.push(RelayUrl::parse(&decoded(relay)).map_err(|_| invalid())?),
-            Some(("secret", given)) => secret = Some(decoded(given)),
-            _ => {}
-        }
-    }
-    if relays.is_empty() {
-        return Err(invalid());
-    }
-    Ok((signer, relays, secret))
-}
-
-/// What stands for `%3A` and the like.
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, tail)) = rest.split_first() {
-        let code = (*first == b'%').then(|| tail.get(..2)).flatten();
-        let code = code.and_then(|code| u8::from_str_radix(std::str::from_utf8(code).ok()?, 16).ok());
-        bytes.push(code.unwrap_or(*first));
-        rest = if code.is_some() { &tail[2..] } else { tail };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    Remote::begin(line, signer, trusted, meeting).await
 }
 
 /// Our own address, which a signer can join.
@@ -304,6 +167,8 @@ pub struct Invitation {
     line: Line,
     address: String,
     joined: oneshot::Receiver<PublicKey>,
+    trusted: Vec<String>,
+    meeting: Meeting,
 }
 
 impl std::fmt::Debug for Invitation {
@@ -313,7 +178,7 @@ impl std::fmt::Debug for Invitation {
 }
 
 impl Invitation {
-    /// Begins to listen for a signer.
+    /// Begins to listen for a signer on relays that the operator has chosen.
     pub fn new(relays: &[RelayUrl]) -> Result<Self, Failure> {
         if relays.is_empty() {
             return Err(Failure::invalid("a signer needs a relay to meet us on"));
@@ -321,14 +186,13 @@ impl Invitation {
         let client = Keys::generate();
         // Half a random key is as hard to guess as the whole.
         let secret = Keys::generate().public_key().to_hex().split_off(32);
+        let address = address::invitation(&client.public_key(), relays, &secret, PERMISSIONS);
+        let meeting = Meeting::default();
+        let trusted = meeting.trusted(relays);
         let (sender, joined) = oneshot::channel();
-        let mut address = format!("nostrconnect://{}?", client.public_key().to_hex());
-        for relay in relays {
-            address.push_str(&format!("relay={}&", encoded(relay.as_str())));
-        }
-        address.push_str(&format!("secret={secret}&perms={}&name=Rialto", encoded(PERMISSIONS)));
-        let line = Line::open(client, relays.to_vec(), Some(sender), &secret);
-        Ok(Self { line, address, joined })
+        let stranger = Stranger { joined: sender, secret };
+        let line = Line::open(client, relays.to_vec(), &trusted, &meeting, Some(stranger));
+        Ok(Self { line, address, joined, trusted, meeting })
     }
 
     /// Waits until a signer that joins would be heard.
@@ -344,29 +208,9 @@ impl Invitation {
     /// Waits for a signer to join.
     pub async fn accept(self, patience: Duration) -> Result<Remote, Failure> {
         match tokio::time::timeout(patience, self.joined).await {
-            Ok(Ok(signer)) => self.line.begin(signer).await,
+            Ok(Ok(signer)) => Remote::begin(self.line, signer, self.trusted, self.meeting).await,
             Ok(Err(_)) => Err(Failure::internal("the connection to the relays has ended")),
             Err(_) => Err(Failure::timeout("no signer has joined")),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{decoded, encoded, read_address};
-
-    #[test]
-    fn addresses_are_read() {
-        let key = "a".repeat(64);
-        let good = format!("bunker://{key}?relay=wss%3A%2F%2Frelay.example&secret=a%20b&other=1");
-        let (signer, relays, secret) = read_address(&good).unwrap();
-        assert_eq!((signer.to_hex(), relays.len(), secret.as_deref()), (key.clone(), 1, Some("a b")));
-        for bad in
-            ["bunker://x?relay=wss://a", &format!("bunker://{key}"), &format!("bunker://{key}?secret=x"), "npub1x"]
-        {
-            assert!(read_address(bad).is_err(), "{bad}");
-        }
-        assert_eq!(decoded(&encoded("wss://é?=&%")), "wss://é?=&%");
-        assert_eq!(decoded("50%"), "50%");
     }
 }

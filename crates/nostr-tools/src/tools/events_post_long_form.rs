@@ -98,8 +98,11 @@ async fn earlier(
     turn: &Turn<'_>,
 ) -> Result<Option<Event>, Failure> {
     let filter = Filter::new().kind(Kind::LongFormTextNote).author(author).identifier(identifier);
-    let found = turn.fetch(&[filter], Route::Also(places), PATIENCE).await?;
-    Ok(found.into_iter().next())
+    let found = turn.fetch(&[filter], Route::Also(places), PATIENCE).await?.into_iter().next();
+    if let Some(version) = &found {
+        turn.session.network.versions.saw(version);
+    }
+    Ok(found)
 }
 
 /// A title as a name: `On Relays!` becomes `on-relays`.

@@ -70,5 +70,5 @@ async fn place(event: &Event, turn: &Turn<'_>) -> Result<RelayUrl, Failure> {
 fn target(event: Event, relay: RelayUrl) -> Target {
     let address = event.coordinate().filter(|address| has_address(address.kind));
     let (id, author, kind) = (Some(event.id), Some(event.pubkey), Some(event.kind));
-    Target { id, author, kind, address, relay: Some(relay), event: Some(event) }
+    Target { id, author, kind, address, relay: Some(relay), event: Some(event), silence: None }
 }

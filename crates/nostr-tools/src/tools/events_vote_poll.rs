@@ -50,12 +50,13 @@ impl tool::Tool for Tool {
             kind: (pointer, Some(POLL)),
             relay: (pointer, None),
         };
-        let found = claim.find(turn, &wishes).await?.event;
-        let poll = found.ok_or_else(|| Failure::not_found("no relay that was asked has this poll").at(pointer))?;
-        check(&poll, &input.option_ids, turn.session.clock.now())?;
+        let found = claim.find(turn, &wishes).await?;
+        let poll =
+            found.event.as_ref().ok_or_else(|| found.missing("no relay that was asked has this poll", pointer))?;
+        check(poll, &input.option_ids, turn.session.clock.now())?;
         let mut tags = vec![tag("e", [&poll.id.to_hex()])];
         tags.extend(input.option_ids.iter().map(|id| tag("response", [id])));
-        let relays = values(&poll, "relay").filter_map(|relay| RelayUrl::parse(relay).ok());
+        let relays = values(poll, "relay").filter_map(|relay| RelayUrl::parse(relay).ok());
         let relays: Vec<RelayUrl> = relays.take(MOST_RELAYS).collect();
         let route = if relays.is_empty() { Route::Usual } else { Route::Only(&relays) };
         turn.publish_along(VOTE, tags, String::new(), wishes, route).await

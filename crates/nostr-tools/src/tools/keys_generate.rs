@@ -39,8 +39,8 @@ impl tool::Tool for Tool {
             return Err(Failure::invalid("a key whose secret is not kept could never be used").at("/persist_secret"));
         }
         let activate = Activate::from(input.make_active.unwrap_or(true));
-        let identity =
-            turn.session.keyring.add(&input.label, &Material::generate(), turn.session.seconds(), activate)?;
+        let session = turn.session;
+        let identity = session.keyring.keep(&input.label, &Material::generate(), session.seconds(), activate).await?;
         Ok(KeyEntry::from(&identity))
     }
 }

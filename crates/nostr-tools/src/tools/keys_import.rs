@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::keyring::{Activate, Material};
 use crate::result::KeyEntry;
 use crate::shape::record;
-use crate::signer::join;
+use crate::signer::join_within;
 use crate::tool::{self, About, Effect, Status, Turn};
 
 record! {
@@ -44,7 +44,7 @@ impl tool::Tool for Tool {
             session.guard.admit_secret().map_err(|failure| failure.at(pointer))?;
         }
         let parsed = if input.key_material.trim().starts_with("bunker://") {
-            join(&input.key_material).await.map(|remote| Material::Remote(Box::new(remote)))
+            join_within(&input.key_material, session.meeting()).await.map(|remote| Material::Remote(Box::new(remote)))
         } else {
             let passphrase = session.keyring.passphrase().clone();
             // Opening a sealed key is slow on purpose.
@@ -56,7 +56,7 @@ impl tool::Tool for Tool {
             material = Material::Watched(material.public_key());
         }
         let activate = Activate::from(input.make_active.unwrap_or(true));
-        let identity = session.keyring.add(&input.label, &material, session.seconds(), activate)?;
+        let identity = session.keyring.keep(&input.label, &material, session.seconds(), activate).await?;
         Ok(KeyEntry::from(&identity))
     }
 }

@@ -37,7 +37,7 @@ impl tool::Tool for Tool {
     type Output = Output;
 
     async fn run(input: Input, turn: &Turn<'_>) -> Result<Output, Failure> {
-        let removed = turn.session.keyring.remove(&input.label, Fate::SetAside)?;
+        let removed = turn.session.keyring.remove(&input.label, Fate::SetAside).await?;
         Ok(Output { removed: removed.is_some() })
     }
 }

@@ -1,13 +1,12 @@
 //! `nostr_lists_edit`: what is in a list of one's own.
 
 use crate::failure::Failure;
-use crate::list::{self, Name};
+use crate::list::{Changes, ListEdit, Name};
 use crate::profile;
-use crate::replace::{Draft, Target};
+use crate::replace::Target;
 use crate::result::PublishResult;
 use crate::shape::record;
 use crate::tool::{self, About, Effect, Status, Turn};
-use nostr::prelude::Event;
 
 record! {
     struct Input {
@@ -19,6 +18,10 @@ record! {
         add: Option<Vec<Vec<String>>>,
         /// Items to take away
         remove: Option<Vec<Vec<String>>>,
+        /// Items to add that only the owner can read (NIP-44)
+        add_private: Option<Vec<Vec<String>>>,
+        /// Such items to take away
+        remove_private: Option<Vec<Vec<String>>>,
         /// Publish even if the present list cannot be read, and lose it (default false)
         force: Option<bool>,
     }
@@ -33,7 +36,7 @@ impl tool::Tool for Tool {
         title: "Edit a list",
         status: Status::Experimental,
         nips: &[51],
-        summary: "Adds to and removes from a public list of the active key (mute, bookmarks, sets). All else stays, private items too.",
+        summary: "Adds to and removes from a list of the active key (mute, bookmarks, sets): items that everybody sees, and private ones. All else stays.",
         effect: Effect::Replaces,
         example: r#"{"list":"bookmarks","add":[["t","nostr"]]}"#,
     };
@@ -43,22 +46,18 @@ impl tool::Tool for Tool {
 
     async fn run(input: Input, turn: &Turn<'_>) -> Result<PublishResult, Failure> {
         let identifier = input.list.identifier(input.identifier.as_deref())?;
-        let add = list::items(input.add.as_deref().unwrap_or_default(), "/add")?;
-        let remove = list::items(input.remove.as_deref().unwrap_or_default(), "/remove")?;
-        if add.is_empty() && remove.is_empty() {
+        let public = Changes::read(input.add.as_deref(), input.remove.as_deref(), ["/add", "/remove"])?;
+        let private = Changes::read(
+            input.add_private.as_deref(),
+            input.remove_private.as_deref(),
+            ["/add_private", "/remove_private"],
+        )?;
+        if public.is_empty() && private.is_empty() {
             return Err(Failure::invalid("nothing is to be changed: give `add` or `remove`").at("/add"));
         }
-        let edit = |base: Option<&Event>| {
-            let mut draft = Draft::of(base);
-            draft.tags.retain(|tag| !remove.iter().any(|gone| list::is_same(gone, tag)));
-            for item in &add {
-                if !draft.tags.iter().any(|tag| list::is_same(tag, item)) {
-                    draft.tags.push(item.clone());
-                }
-            }
-            Ok(draft)
-        };
+        let signer = turn.session.keyring.signer().await?;
         let target = Target { identifier, ..Target::kind(input.list.kind(), input.force) };
+        let edit = ListEdit { signer, public, private };
         Ok(profile::published(turn.replace(target, edit).await?))
     }
 }

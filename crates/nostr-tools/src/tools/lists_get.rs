@@ -2,7 +2,7 @@
 
 use crate::argument;
 use crate::failure::Failure;
-use crate::list::Name;
+use crate::list::{Name, private_items};
 use crate::network::{Route, patience};
 use crate::shape::record;
 use crate::tool::{self, About, Effect, Status, Turn};
@@ -90,6 +90,5 @@ async fn private(turn: &Turn<'_>, event: &Event) -> Result<Vec<Vec<String>>, Fai
     if signer.public_key() != event.pubkey {
         return Err(Failure::invalid("private items are for the owner of the list").at("/include_private"));
     }
-    let text = signer.decrypt(&event.pubkey, &event.content).await?;
-    serde_json::from_str(&text).map_err(|_| Failure::internal("the private items of the list cannot be read"))
+    Ok(private_items(event, &signer).await?.iter().map(parts).collect())
 }

@@ -8,7 +8,7 @@ use crate::result::PublishResult;
 use crate::shape::record;
 use crate::tool::{self, About, Effect, Status, Turn};
 use nostr::nips::nip05::Nip05Address;
-use nostr::prelude::Kind;
+use nostr::prelude::{Event, Kind};
 use nostr::types::url::Url;
 use serde_json::{Map, Value};
 
@@ -71,7 +71,8 @@ impl tool::Tool for Tool {
             return Err(Failure::invalid("nothing is to be changed: name at least one field"));
         }
         let target = Target::kind(Kind::Metadata, force);
-        let replaced = turn.replace(target, |base| profile::edit(base, &all, force.unwrap_or(false))).await?;
+        let replaced =
+            turn.replace(target, |base: Option<&Event>| profile::edit(base, &all, force.unwrap_or(false))).await?;
         store.change_drafts(&who, |drafts| drafts.profile.clear())?;
         Ok(profile::published(replaced))
     }

@@ -7,6 +7,7 @@ use crate::lightning::{Invoice, sha256};
 use crate::network::{Progress, Route, add, patience};
 use crate::shape::record;
 use crate::tool::{self, About, Effect, Status, Turn};
+use crate::zap::{Share, shares};
 use nostr::nips::nip19::{FromBech32, Nip19};
 use nostr::prelude::{Event, Filter, Keys, Kind, PublicKey, RelayUrl, Tag, UnsignedEvent};
 use rialto_relay::sign::sign;
@@ -17,14 +18,31 @@ record! {
     struct Input {
         /// Whom or what to zap: NIP-19, or a public key in hex
         target: String,
-        /// How much, in satoshis
+        /// Satoshis in all
         amount_sats: u64,
         /// A word to the recipient
         comment: Option<String>,
-        /// Where the receipt is to be published (default where the recipient reads)
+        /// Where the receipt goes (default where the recipient reads)
         relays: Option<Vec<String>>,
         /// Seconds to wait
         timeout_secs: Option<u64>,
+    }
+}
+
+record! {
+    struct Part {
+        /// What to pay (BOLT 11)
+        invoice: String,
+        /// How much it is, in satoshis
+        amount_sats: u64,
+        /// Who gets it, in hex
+        recipient: String,
+        /// The server that made the invoice
+        host: String,
+        /// The zap request, signed by a throw-away key (JSON)
+        zap_request: String,
+        /// The invoice is good until then (seconds since 1970)
+        expires_at: u64,
     }
 }
 
@@ -42,6 +60,8 @@ record! {
         zap_request: String,
         /// The invoice is good until then (seconds since 1970)
         expires_at: u64,
+        /// What else to pay, where the event divides zaps between several people
+        more: Option<Vec<Part>>,
     }
 }
 
@@ -59,7 +79,7 @@ impl tool::Tool for Tool {
         title: "Prepare an anonymous zap",
         status: Status::Experimental,
         nips: &[57],
-        summary: "Gets an invoice for a zap that is signed by a throw-away key. Pays nothing: whoever pays the invoice makes the zap.",
+        summary: "Gets an invoice for a zap by a throw-away key; several if the event divides zaps. Whoever pays makes the zap.",
         effect: Effect::Publishes,
         example: r#"{"target":"npub10xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqpkge6d","amount_sats":21}"#,
     };
@@ -78,26 +98,66 @@ impl tool::Tool for Tool {
         let chosen = argument::relays(input.relays.as_deref().unwrap_or_default(), "/relays")?;
         turn.session.guard.admit_event(Kind::ZapRequest, &chosen)?;
         let patience = patience(input.timeout_secs);
-        let (recipient, mut tags) = aim(turn, &input.target, patience).await?;
-        let service = turn.service_of(recipient, patience).await?;
+        let aim = aim(turn, &input.target, input.amount_sats, patience).await?;
+        let order = Order { turn, about: aim.about, comment, chosen, patience };
+        let mut prepared = Vec::new();
+        // All or nothing: whoever pays should not have to find out who was forgotten.
+        for share in &aim.shares {
+            turn.progress(&format!("asking for an invoice over {} satoshis", share.sats)).await;
+            prepared.push(order.prepare(share).await?);
+        }
+        let mut prepared = prepared.into_iter();
+        let first = prepared.next().ok_or_else(|| Failure::internal("there is nobody to pay"))?;
+        let more: Vec<Part> = prepared.collect();
+        Ok(Output {
+            invoice: first.invoice,
+            amount_sats: first.amount_sats,
+            recipient: first.recipient,
+            host: first.host,
+            zap_request: first.zap_request,
+            expires_at: first.expires_at,
+            more: Some(more).filter(|more| !more.is_empty()),
+        })
+    }
+}
+
+/// What all invoices of one zap have in common.
+struct Order<'a> {
+    turn: &'a Turn<'a>,
+    /// The tags that say what is zapped.
+    about: Vec<Tag>,
+    comment: String,
+    chosen: Vec<RelayUrl>,
+    patience: Duration,
+}
+
+impl Order<'_> {
+    async fn prepare(&self, share: &Share) -> Result<Part, Failure> {
+        let turn = self.turn;
+        let service = turn.service_of(share.who, share.hint.as_ref(), self.patience).await;
+        let service = service.map_err(|failure| failure.with("recipient", share.who.to_hex()))?;
         let host = service.url.host_str().unwrap_or_default().to_owned();
         if service.signer.is_none() {
             return Err(Failure::not_found(format!("{host} takes no zaps, only plain payments")));
         }
-        let amount = input.amount_sats * 1000;
+        let amount = share.sats * 1000;
         if amount < service.least || amount > service.most {
             let words = format!("{host} takes {} to {} satoshis", service.least.div_ceil(1000), service.most / 1000);
             return Err(Failure::invalid(words).at("/amount_sats"));
         }
-        let relays = if chosen.is_empty() { inbox(turn, &recipient).await? } else { chosen };
+        let relays = if self.chosen.is_empty() { inbox(turn, &share.who).await? } else { self.chosen.clone() };
         let names = relays.iter().map(RelayUrl::as_str_without_trailing_slash);
+        let mut tags = vec![Tag::public_key(share.who)];
+        tags.extend(self.about.iter().cloned());
         tags.push(Tag::custom("relays", names));
         tags.push(Tag::custom("amount", [amount.to_string()]));
         tags.push(Tag::custom("lnurl", [lnurl::code(&service.url)]));
         tags.push(Tag::custom("anon", Vec::<String>::new()));
+        // Each with a key of its own: nothing shows that they belong together.
         let keys = Keys::generate();
         let now = turn.session.clock.now();
-        let request = sign(&keys, UnsignedEvent::new(keys.public_key(), now, Kind::ZapRequest, tags, comment));
+        let draft = UnsignedEvent::new(keys.public_key(), now, Kind::ZapRequest, tags, self.comment.clone());
+        let request = sign(&keys, draft);
         let request = serde_json::to_string(&request).map_err(|error| Failure::internal(error.to_string()))?;
         let text = service.invoice(amount, &request, &turn.session.network.reach).await?;
         let unreadable = || Failure::internal(format!("the invoice of {host} cannot be read"));
@@ -109,10 +169,10 @@ impl tool::Tool for Tool {
         if invoice.description_hash != Some(sha256(request.as_bytes())) {
             return Err(Failure::internal(format!("{host} made an invoice that is not for this zap")));
         }
-        Ok(Output {
+        Ok(Part {
             invoice: text,
-            amount_sats: input.amount_sats,
-            recipient: recipient.to_hex(),
+            amount_sats: share.sats,
+            recipient: share.who.to_hex(),
             host,
             zap_request: request,
             expires_at: invoice.timestamp.saturating_add(invoice.expiry),
@@ -120,8 +180,14 @@ impl tool::Tool for Tool {
     }
 }
 
-/// Who is meant, and the tags that say so.
-async fn aim(turn: &Turn<'_>, target: &str, patience: Duration) -> Result<(PublicKey, Vec<Tag>), Failure> {
+/// Who is meant, and what.
+struct Aim {
+    shares: Vec<Share>,
+    about: Vec<Tag>,
+}
+
+/// Finds out who is meant, and the tags that say what.
+async fn aim(turn: &Turn<'_>, target: &str, sats: u64, patience: Duration) -> Result<Aim, Failure> {
     let bare = argument::bare(target);
     let hints = argument::hints(target);
     let filter = match Nip19::from_bech32(bare) {
@@ -133,20 +199,21 @@ async fn aim(turn: &Turn<'_>, target: &str, patience: Duration) -> Result<(Publi
         }
         _ => {
             let words = "`target` is npub1…, nprofile1…, note1…, nevent1…, naddr1… or a public key in hex";
-            let key = argument::public_key(bare, "/target").map_err(|_| Failure::invalid(words).at("/target"))?;
-            return Ok((key, vec![Tag::public_key(key)]));
+            let who = argument::public_key(bare, "/target").map_err(|_| Failure::invalid(words).at("/target"))?;
+            let share = Share { who, hint: hints.first().cloned(), sats };
+            return Ok(Aim { shares: vec![share], about: Vec::new() });
         }
     };
     let found = turn.fetch(&[filter.limit(1)], Route::Also(&hints), patience).await?;
     let missing = || Failure::not_found("no relay that was asked has this event").at("/target");
     let event: &Event = found.first().ok_or_else(missing)?;
-    let mut tags = vec![Tag::public_key(event.pubkey), Tag::event(event.id)];
+    let mut about = vec![Tag::event(event.id)];
     if event.kind.is_addressable() {
         let identifier = event.tags.identifier().unwrap_or_default();
-        tags.push(Tag::custom("a", [format!("{}:{}:{identifier}", event.kind.as_u16(), event.pubkey.to_hex())]));
+        about.push(Tag::custom("a", [format!("{}:{}:{identifier}", event.kind.as_u16(), event.pubkey.to_hex())]));
     }
-    tags.push(Tag::custom("k", [event.kind.as_u16().to_string()]));
-    Ok((event.pubkey, tags))
+    about.push(Tag::custom("k", [event.kind.as_u16().to_string()]));
+    Ok(Aim { shares: shares(event, sats)?, about })
 }
 
 /// Where the recipient looks. Our own relays only if nothing else is known: they could tell who zapped.

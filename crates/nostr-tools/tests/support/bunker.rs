@@ -20,10 +20,16 @@ pub(crate) enum Manner {
     Honest,
     /// Refuses to sign.
     Refuses,
+    /// Refuses to sign events of one kind.
+    RefusesKind(Kind),
     /// Signs something else.
     Lies,
     /// Wants its owner to look at a page first, then answers.
     AsksElsewhere,
+    /// Wants its owner to look at a page, and nobody does.
+    AsksInVain,
+    /// Does not answer when it is to sign.
+    Silent,
 }
 
 /// A signer with a key of its own beside that of the user.
@@ -33,6 +39,10 @@ pub(crate) struct Bunker {
     pub(crate) secret: String,
     /// The methods that were asked for.
     pub(crate) asked: Arc<Mutex<Vec<String>>>,
+    /// The kinds of events that were signed.
+    pub(crate) signed: Arc<Mutex<Vec<Kind>>>,
+    /// Where it says that it wants to be met from now on.
+    pub(crate) wanted: Arc<Mutex<Option<Value>>>,
     relay: RelayUrl,
     pool: Pool,
     task: JoinHandle<()>,
@@ -50,18 +60,28 @@ struct Work {
     secret: String,
     manner: Manner,
     asked: Arc<Mutex<Vec<String>>>,
+    signed: Arc<Mutex<Vec<Kind>>>,
+    wanted: Arc<Mutex<Option<Value>>>,
     known: HashSet<PublicKey>,
     pool: Pool,
 }
 
 impl Bunker {
     pub(crate) async fn start(relay: &RelayUrl, manner: Manner) -> Self {
+        Self::start_on(std::slice::from_ref(relay), manner).await
+    }
+
+    /// Listens on all of these, and names the first one in its address.
+    pub(crate) async fn start_on(relays: &[RelayUrl], manner: Manner) -> Self {
         let (user, signer) = (Keys::generate(), Keys::generate());
         let filter = Filter::new().kind(Kind::from(24133)).pubkey(signer.public_key());
         let watch = Watch { filter, spread: Duration::from_secs(60) };
-        let (pool, mut arrivals) = Pool::start(std::slice::from_ref(relay), vec![watch], pool::Options::default());
-        while !matches!(arrivals.recv().await.unwrap(), Arrival::Subscribed { .. }) {}
+        let (pool, mut arrivals) = Pool::start(relays, vec![watch], pool::Options::default());
+        for _ in relays {
+            while !matches!(arrivals.recv().await.unwrap(), Arrival::Subscribed { .. }) {}
+        }
         let asked = Arc::new(Mutex::new(Vec::new()));
+        let (signed, wanted) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(None)));
         let secret = "only once & never again".to_owned();
         let work = Work {
             user: user.clone(),
@@ -69,11 +89,13 @@ impl Bunker {
             secret: secret.clone(),
             manner,
             asked: asked.clone(),
+            signed: signed.clone(),
+            wanted: wanted.clone(),
             known: HashSet::new(),
             pool: pool.clone(),
         };
         let task = tokio::spawn(work.run(arrivals));
-        Self { user, signer, secret, asked, relay: relay.clone(), pool, task }
+        Self { user, signer, secret, asked, signed, wanted, relay: relays[0].clone(), pool, task }
     }
 
     /// The address that the owner copies into a client.
@@ -116,6 +138,15 @@ impl Work {
         let params: Vec<&str> = request["params"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
         self.asked.lock().unwrap().push(method.to_owned());
         let is_signing = method == "sign_event";
+        if method == "switch_relays" {
+            let wanted = self.wanted.lock().unwrap().clone();
+            let message = match wanted {
+                Some(result) => json!({ "id": request["id"], "result": result }),
+                None => json!({ "id": request["id"], "result": "", "error": "unknown method" }),
+            };
+            return answer(&self.pool, &self.signer, &event.pubkey, &message);
+        }
+        let kind = || serde_json::from_str::<Value>(params[0]).unwrap()["kind"].as_u64().unwrap();
         let outcome = match method {
             "connect" if params.get(1) == Some(&self.secret.as_str()) => {
                 self.known.insert(event.pubkey);
@@ -125,6 +156,9 @@ impl Work {
             "get_public_key" => Ok(self.user.public_key().to_hex()),
             "ping" => Ok("pong".to_owned()),
             "sign_event" if self.manner == Manner::Refuses => Err("the owner said no"),
+            "sign_event" if matches!(self.manner, Manner::RefusesKind(bad) if u64::from(bad.as_u16()) == kind()) => {
+                Err("not this kind")
+            }
             "sign_event" => Ok(self.sign(params[0])),
             "nip44_encrypt" => {
                 let peer = PublicKey::from_hex(params[0]).unwrap();
@@ -136,9 +170,12 @@ impl Work {
             }
             _ => Err("unknown method"),
         };
-        if is_signing && self.manner == Manner::AsksElsewhere {
+        if is_signing && matches!(self.manner, Manner::AsksElsewhere | Manner::AsksInVain) {
             let first = json!({ "id": request["id"], "result": "auth_url", "error": "https://signer.example/ok" });
             answer(&self.pool, &self.signer, &event.pubkey, &first);
+        }
+        if is_signing && matches!(self.manner, Manner::Silent | Manner::AsksInVain) {
+            return;
         }
         // Somebody else answers as well, and does not count.
         let forged = json!({ "id": request["id"], "result": "forged" });
@@ -157,6 +194,7 @@ impl Work {
             draft["content"] = "buy my coins".into();
         }
         let draft: UnsignedEvent = serde_json::from_value(draft).unwrap();
+        self.signed.lock().unwrap().push(draft.kind);
         serde_json::to_string(&sign(&self.user, draft)).unwrap()
     }
 }

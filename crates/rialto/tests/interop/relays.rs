@@ -1,5 +1,7 @@
 //! The relays that the peers meet on: ours, and one by somebody else.
 
+#![allow(dead_code, reason = "not every test binary uses all of it")]
+
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;

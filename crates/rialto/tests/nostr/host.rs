@@ -22,13 +22,24 @@ impl Host {
 
     /// The same without the handshake.
     pub(crate) fn start_silent(world: &World, arguments: &[&str]) -> Self {
-        Self { process: world.rialto("customer", &[&["use"], arguments].concat()), next: 0 }
+        Self::over(world.rialto("customer", &[&["use"], arguments].concat()))
+    }
+
+    /// A host of an MCP server that was started already.
+    pub(crate) fn over(process: Process) -> Self {
+        Self { process, next: 0 }
     }
 
     #[track_caller]
     pub(crate) fn begin(&mut self) -> Value {
+        self.begin_as("2025-06-18")
+    }
+
+    /// Shakes hands in this version of the protocol.
+    #[track_caller]
+    pub(crate) fn begin_as(&mut self, version: &str) -> Value {
         let params = json!({
-            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "host", "version": "1" }
+            "protocolVersion": version, "capabilities": {}, "clientInfo": { "name": "host", "version": "1" }
         });
         let answer = self.ask("initialize", &params);
         self.notify("notifications/initialized", &json!({}));

@@ -1,8 +1,9 @@
 //! The echo server of the benchmark, written with the official Rust SDK.
 //!
-//! `--blocking-stdio` uses `stdio()`, which reads in a helper thread; the default is the faster `stdio_pipes()`.
+//! `--blocking-stdio` uses `stdio()`, which reads in a helper thread; the default is the faster `stdio_pipes()`. With
+//! `--http ADDRESS` it listens there instead.
 
-use rialto_rmcp_peers::complete;
+use rialto_rmcp_peers::{complete, http};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler, ServiceExt,
     model::{
@@ -14,6 +15,7 @@ use rmcp::{
 };
 use serde_json::json;
 
+#[derive(Clone)]
 struct Echo;
 
 impl ServerHandler for Echo {
@@ -46,10 +48,11 @@ impl ServerHandler for Echo {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    if std::env::args().any(|argument| argument == "--blocking-stdio") {
-        Echo.serve(stdio()).await?.waiting().await?;
-    } else {
-        Echo.serve(stdio_pipes()).await?.waiting().await?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["--http", address] => http::serve(Echo, address).await?,
+        ["--blocking-stdio"] => drop(Echo.serve(stdio()).await?.waiting().await?),
+        _ => drop(Echo.serve(stdio_pipes()).await?.waiting().await?),
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use nostr::prelude::Timestamp;
 use qrcode::QrCode;
 use qrcode::render::unicode;
 use rialto_nostr_tools::{
-    Activate, Fate, Identity, Invitation, Keyring, Material, Passphrase, Place as SecretPlace, join,
+    Activate, Fate, Identity, Invitation, Keyring, Material, Passphrase, Place as SecretPlace, join, page,
 };
 use serde_json::{Value, json};
 
@@ -27,6 +27,7 @@ Examples:
   rialto nostr keys                            Which keys there are
   rialto nostr keys add work                   Make a key
   rialto nostr keys add work --sealed          The same, sealed with a passphrase (NIP-49)
+  rialto nostr keys add work --keyring         The same, kept in the keyring of the system
   rialto nostr keys import me                  Add a key that you have; it is asked for
   rialto nostr keys import me env:MY_NSEC      Leave the key in a variable, or with file:PATH in a file
   rialto nostr keys import friend npub1…       A key that can only be watched
@@ -41,13 +42,16 @@ Examples:
 const ADD_EXAMPLES: &str = "\
 Examples:
   rialto nostr keys add work
+  rialto nostr keys add work --keyring
   rialto nostr keys add work --sealed --passphrase-file ~/.passphrase";
 
 const IMPORT_EXAMPLES: &str = "\
 Examples:
   rialto nostr keys import me                  Asks for the key
   pass nostr/me | rialto nostr keys import me  Reads it from another program
+  rialto nostr keys import me --keyring        Keeps it in the keyring of the system
   rialto nostr keys import me env:MY_NSEC
+  rialto nostr keys import me keyring:npub1…   A key that the keyring of the system holds already
   rialto nostr keys import friend npub1…";
 
 const CONNECT_EXAMPLES: &str = "\
@@ -99,9 +103,8 @@ enum Action {
         /// The name to keep it under
         #[arg(value_name = "LABEL")]
         label: String,
-        /// Seal the secret with a passphrase; it is asked for if it is not given
-        #[arg(long)]
-        sealed: bool,
+        #[command(flatten)]
+        keep: Keep,
         #[command(flatten)]
         use_it: UseIt,
     },
@@ -111,12 +114,11 @@ enum Action {
         /// The name to keep it under
         #[arg(value_name = "LABEL")]
         label: String,
-        /// npub1…, ncryptsec1…, env:NAME or file:PATH; a secret itself is asked for, or read from standard input
+        /// npub1…, ncryptsec1…, env:NAME, file:PATH or keyring:npub1…; a secret itself is asked for, or read from standard input
         #[arg(value_name = "KEY")]
         key: Option<String>,
-        /// Seal the secret with a passphrase; it is asked for if it is not given
-        #[arg(long)]
-        sealed: bool,
+        #[command(flatten)]
+        keep: Keep,
         #[command(flatten)]
         use_it: UseIt,
     },
@@ -154,7 +156,7 @@ enum Action {
         /// The label of the key
         #[arg(value_name = "LABEL")]
         label: String,
-        /// Delete the secret, instead of setting it aside in the folder `secrets/removed`
+        /// Delete the secret, instead of leaving it in the keyring of the system or in the folder `secrets/removed`
         #[arg(long)]
         erase: bool,
     },
@@ -168,6 +170,17 @@ enum Action {
         #[arg(long)]
         secret: bool,
     },
+}
+
+/// How a secret is kept, if not in a file as it is.
+#[derive(Debug, Clone, Copy, Args)]
+struct Keep {
+    /// Seal the secret with a passphrase; it is asked for if it is not given
+    #[arg(long)]
+    sealed: bool,
+    /// Keep the secret in the keyring of the system: the Secret Service, or the keychain of a Mac
+    #[arg(long, conflicts_with = "sealed")]
+    keyring: bool,
 }
 
 /// Whether a new key is acted as.
@@ -190,22 +203,24 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, talk: &Talk)
     let told = |error: rialto_nostr_tools::Failure| failure(&error);
     match &arguments.action {
         None | Some(Action::List) => list(&ring()?, talk),
-        Some(Action::Add { label, sealed, use_it }) => {
-            let ring = place.keyring_with(environment, sealing(place, *sealed, environment)?)?;
-            let identity = ring.add(label, &Material::generate(), now(), use_it.activate()).map_err(told)?;
-            report(&identity, "kept", talk)
+        Some(Action::Add { label, keep, use_it }) => {
+            let ring = place.keyring_with(environment, sealing(place, keep.sealed, environment)?)?;
+            let new = New { label, keep: *keep, activate: use_it.activate() };
+            wait_for(new.add(&ring, Material::generate(), talk))
         }
-        Some(Action::Import { label, key, sealed, use_it }) => {
-            import(place, label, key.as_deref(), *sealed, use_it.activate(), environment, talk)
+        Some(Action::Import { label, key, keep, use_it }) => {
+            let new = New { label, keep: *keep, activate: use_it.activate() };
+            wait_for(import(new, place, key.as_deref(), environment, talk))
         }
         Some(Action::Connect { label, relays, use_it }) => {
             let chosen = relays.chosen(environment)?;
             let ring = ring()?;
             wait_for(async {
                 let remote = if chosen.is_empty() {
-                    join(ask_or_read("Address of the signer (bunker://…): ")?.trim()).await
+                    let address = ask_or_read("Address of the signer (bunker://…): ")?;
+                    attended(join(address.trim()), talk).await
                 } else {
-                    invite(&chosen, talk).await?.accept(JOIN).await
+                    attended(invite(&chosen, talk).await?.accept(JOIN), talk).await
                 };
                 let material = Material::Remote(Box::new(remote.map_err(told)?));
                 let identity = ring.add(label, &material, now(), use_it.activate()).map_err(told)?;
@@ -216,10 +231,15 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, talk: &Talk)
         Some(Action::Rename { from, to }) => report(&ring()?.rename(Some(from), to).map_err(told)?, "renamed", talk),
         Some(Action::Remove { label, erase }) => {
             let fate = if *erase { Fate::Erase } else { Fate::SetAside };
-            match ring()?.remove(label, fate).map_err(told)? {
-                Some(identity) => report(&identity, "forgotten", talk),
-                None => Err(Failure::usage(format!("there is no key `{label}`")).hint("rialto nostr keys")),
-            }
+            wait_for(async {
+                let Some(identity) = ring()?.remove(label, fate).await.map_err(told)? else {
+                    return Err(Failure::usage(format!("there is no key `{label}`")).hint("rialto nostr keys"));
+                };
+                if identity.secret == SecretPlace::System && fate == Fate::SetAside {
+                    talk.info("the secret stays in the keyring of the system");
+                }
+                report(&identity, "forgotten", talk)
+            })
         }
         Some(Action::Show { label, secret }) => wait_for(show(place, label, *secret, environment, talk)),
     }
@@ -234,15 +254,29 @@ fn sealing(place: &Place, is_wanted: bool, environment: &Environment) -> Result<
     if is_wanted { place.passphrase_or_ask(environment, Purpose::Seal) } else { place.passphrase(environment) }
 }
 
-fn import(
-    place: &Place,
-    label: &str,
-    key: Option<&str>,
-    is_sealed: bool,
+/// An identity that is to be added.
+struct New<'a> {
+    label: &'a str,
+    keep: Keep,
     activate: Activate,
-    environment: &Environment,
-    talk: &Talk,
-) -> Outcome {
+}
+
+impl New<'_> {
+    async fn add(&self, ring: &Keyring, material: Material, talk: &Talk) -> Outcome {
+        let added = match &material {
+            Material::Secret(keys) | Material::Sealed { keys, .. } if self.keep.keyring => {
+                ring.add_to_system(self.label, keys, now(), self.activate).await
+            }
+            _ if self.keep.keyring => {
+                return Err(Failure::usage("only a secret key itself can be put into the keyring of the system"));
+            }
+            _ => ring.add(self.label, &material, now(), self.activate),
+        };
+        report(&added.map_err(|error| failure(&error))?, "kept", talk)
+    }
+}
+
+async fn import(new: New<'_>, place: &Place, key: Option<&str>, environment: &Environment, talk: &Talk) -> Outcome {
     let text = match key {
         Some(key) if key.trim().to_lowercase().starts_with("nsec1") => {
             return Err(Failure::usage("a secret on the command line can be seen by others on this machine")
@@ -255,12 +289,14 @@ fn import(
     let passphrase = if text.trim().starts_with("ncryptsec1") {
         place.passphrase_or_ask(environment, Purpose::Open)?
     } else {
-        sealing(place, is_sealed, environment)?
+        sealing(place, new.keep.sealed, environment)?
     };
-    let material = Material::parse(&text, &passphrase).map_err(|error| failure(&error))?;
+    let material = match text.trim().strip_prefix("keyring:") {
+        Some(key) => Material::in_system(key).await,
+        None => Material::parse(&text, &passphrase),
+    };
     let ring = place.keyring_with(environment, passphrase)?;
-    let identity = ring.add(label, &material, now(), activate).map_err(|error| failure(&error))?;
-    report(&identity, "kept", talk)
+    new.add(&ring, material.map_err(|error| failure(&error))?, talk).await
 }
 
 /// A secret from the terminal, or from a program before us.
@@ -296,6 +332,18 @@ async fn invite(relays: &[nostr::prelude::RelayUrl], talk: &Talk) -> Result<Invi
         }
     }
     Ok(invitation)
+}
+
+/// Does something, and tells of pages that the signer wants its owner to open meanwhile.
+async fn attended<T>(work: impl Future<Output = T>, talk: &Talk) -> T {
+    let (work, mut pages) = page::watched(work);
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            outcome = &mut work => return outcome,
+            Some(page) = pages.recv() => talk.info(&page::words(&page)),
+        }
+    }
 }
 
 fn about(identity: &Identity) -> Value {

@@ -25,7 +25,8 @@ const MAX_SHOWN: usize = 200;
 /// Show what the Nostr tools did with the keys
 ///
 /// Everything but pure calculation is written down: whatever changes, signs or publishes something before it happens, and
-/// again with its outcome. The file is `log.jsonl` in the folder of the tools; it is only ever appended to.
+/// again with its outcome. The file is `log.jsonl` in the folder of the tools; it is only ever appended to. At 4 MiB another
+/// one is begun, and four older ones (`log.1.jsonl` and so on) are kept and shown.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {

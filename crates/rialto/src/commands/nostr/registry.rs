@@ -16,6 +16,7 @@ use rialto_mcp::pending::{Patience, Reason};
 use rialto_mcp::reply::Answer;
 use rialto_mcp::serve::{Streams, serve};
 use rialto_nostr_tools::conformance::{self, Level, Report};
+use rialto_nostr_tools::registry::nip_name;
 use rialto_nostr_tools::{Activate, Keyring, Material, Options, Passphrase, Server, Session};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -95,7 +96,7 @@ fn list(talk: &Talk) -> Outcome {
     let mut rows: Vec<Vec<String>> = vec![["TOOL", "STATUS", "NIP", "TITLE"].iter().map(ToString::to_string).collect()];
     for tool in rialto_nostr_tools::tools() {
         let about = tool.about;
-        let nips: Vec<String> = about.nips.iter().map(|nip| format!("{nip:02}")).collect();
+        let nips: Vec<String> = about.nips.iter().map(|nip| nip_name(*nip)).collect();
         rows.push(vec![about.name.to_owned(), about.status.name().to_owned(), nips.join(" "), about.title.to_owned()]);
     }
     output::text(&output::table(&rows))

@@ -1,11 +1,12 @@
 //! What `rialto mcp nostr` and `rialto nostr` are told alike: where everything is, and how secrets are sealed.
 
 use std::io::{BufRead, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 use nostr::prelude::{Kind, RelayUrl};
-use rialto_nostr_tools::{Guard, Keyring, Options, Passphrase};
+use rialto_nostr_tools::{Guard, Home, Keyring, Options, Passphrase};
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
 use super::failure;
@@ -122,6 +123,14 @@ pub(crate) struct Settings {
     #[command(flatten)]
     relays: RelayFlags,
 
+    /// Keep the secrets of new keys in the keyring of the system, instead of in files
+    #[arg(long)]
+    keyring: bool,
+
+    /// How long a remote signer (NIP-46) may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=600))]
+    signer_timeout: u64,
+
     /// Offer only tools that read; nothing is changed, signed or published
     #[arg(long, help_heading = "Limits")]
     read_only: bool,
@@ -138,7 +147,7 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "KIND", help_heading = "Limits")]
     allow_kind: Vec<u16>,
 
-    /// Use only these relays, whoever names others; may be repeated
+    /// Use only these relays, whoever names others, a remote signer included; may be repeated
     #[arg(long, value_name = "URL", help_heading = "Limits")]
     allow_relay: Vec<String>,
 
@@ -149,6 +158,10 @@ pub(crate) struct Settings {
     /// Ask the user, through the MCP host, before anything is changed, signed or published
     #[arg(long, help_heading = "Limits")]
     confirm: bool,
+
+    /// Let the model upload files from below this folder [default: none]
+    #[arg(long, value_name = "DIR", help_heading = "Limits")]
+    files: Option<PathBuf>,
 
     /// Let the model see and give secret keys
     #[arg(long, help_heading = "Limits")]
@@ -168,6 +181,7 @@ impl Settings {
             relays: allowed.clone(),
             writes_per_minute: self.writes_per_minute,
             asks_before_writing: self.confirm,
+            files: self.files.as_deref().map(opened).transpose()?,
         };
         if let Some(unknown) = guard.unknown_tools().first() {
             let names: Vec<&str> = rialto_nostr_tools::tools().iter().map(|tool| tool.about.name).collect();
@@ -189,6 +203,14 @@ impl Settings {
             relays: chosen,
             guard,
             passphrase: self.place.passphrase(environment)?,
+            home: if self.keyring { Home::System } else { Home::Files },
+            signer_patience: Duration::from_secs(self.signer_timeout),
         })
     }
+}
+
+/// A folder that may be read, by its real name.
+fn opened(folder: &Path) -> Result<PathBuf, Failure> {
+    let found = folder.canonicalize().ok().filter(|found| found.is_dir());
+    found.ok_or_else(|| Failure::usage(format!("--files: there is no folder {}", folder.display())))
 }
