@@ -12,10 +12,7 @@ use crate::wire::{Messages, PATIENCE};
 pub(crate) const CASES: &[Case] = &[
     case!(servers_come_and_go_without_a_call_being_dropped),
     case!(a_server_that_changed_is_exchanged),
-    case!(
-        a_call_that_waits_for_its_client_survives,
-        "defect: the client comes back to a tool that is no longer listed, and is told that there is none"
-    ),
+    case!(a_call_that_waits_for_its_client_survives),
     case!(a_configuration_that_is_wrong_changes_nothing),
 ];
 
