@@ -100,6 +100,8 @@ pub trait Service: Send + Sync + 'static {
 pub struct Session<S> {
     service: Arc<S>,
     peer: Arc<Peer>,
+    /// Whether every request must say which version it speaks.
+    is_stateless: bool,
     state: Mutex<State>,
     /// Turns true when nothing new is begun any more.
     stopping: watch::Sender<bool>,
@@ -127,9 +129,18 @@ struct InFlight {
 
 impl<S: Service> Session<S> {
     pub fn new(service: Arc<S>, outlet: Outlet) -> Arc<Self> {
+        Self::begun(service, outlet, false)
+    }
+
+    /// A session in which nothing is remembered: every request must say which version it speaks.
+    pub fn stateless(service: Arc<S>, outlet: Outlet) -> Arc<Self> {
+        Self::begun(service, outlet, true)
+    }
+
+    fn begun(service: Arc<S>, outlet: Outlet, is_stateless: bool) -> Arc<Self> {
         let peer = Arc::new(Peer::new(outlet));
         let (stopping, idle) = (watch::Sender::new(false), Notify::new());
-        Arc::new(Self { service, peer, state: Mutex::default(), stopping, idle })
+        Arc::new(Self { service, peer, is_stateless, state: Mutex::default(), stopping, idle })
     }
 
     pub fn peer(&self) -> &Arc<Peer> {
@@ -298,7 +309,7 @@ impl<S: Service> Session<S> {
                 self.peer.set_latest(profile.clone());
                 Ok(profile)
             }
-            None if MODERN_ONLY.contains(&request.method()) => {
+            None if self.is_stateless || MODERN_ONLY.contains(&request.method()) => {
                 Err(Error::invalid_params(format!("`_meta` must have `{}`", meta::PROTOCOL_VERSION)))
             }
             None => Ok(Arc::new(Profile::unknown())),

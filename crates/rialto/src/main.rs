@@ -17,6 +17,7 @@ mod paths;
 mod relays;
 mod remotes;
 mod secret_file;
+mod signals;
 mod suggest;
 mod talk;
 mod wires;

@@ -54,12 +54,15 @@ fn is_same(left: &[u8], right: &[u8]) -> bool {
     left.len() == right.len() && left.iter().zip(right).fold(0, |seen, (a, b)| seen | (a ^ b)) == 0
 }
 
-/// The name or address in `Host`, without the port.
+/// The name or address in `Host`, without the port; nothing where what follows is no port.
 fn name(host: &str) -> &str {
-    if let Some(rest) = host.strip_prefix('[') {
-        return rest.split_once(']').map_or(rest, |(address, _)| address);
-    }
-    host.rsplit_once(':').map_or(host, |(name, _)| name)
+    let (name, rest) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some(parts) => parts,
+        None => host.split_at(host.rfind(':').unwrap_or(host.len())),
+    };
+    let is_port =
+        |rest: &str| rest.strip_prefix(':').is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
+    if rest.is_empty() || is_port(rest) { name } else { "" }
 }
 
 /// Loopback, whatever the port (there may be a tunnel), and the very address that we listen on.
@@ -109,9 +112,17 @@ mod tests {
         {
             assert!(is_own(host, address), "{host}");
         }
-        for host in
-            ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "", "192.168.1.6", "0.0.0.0"]
-        {
+        for host in [
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example:80",
+            "[::1]evil.example",
+            "[::1",
+            "localhost:evil.example",
+            "",
+            "192.168.1.6",
+            "0.0.0.0",
+        ] {
             assert!(!is_own(host, address), "{host}");
         }
     }

@@ -21,6 +21,9 @@ use tokio::sync::{Semaphore, watch};
 /// How often what nobody uses is looked for.
 const SWEEP: Duration = Duration::from_secs(10);
 
+/// How often it is looked whether everything is answered, once we are to stop.
+const WIND_UP_PAUSE: Duration = Duration::from_millis(20);
+
 /// Stateless requests at once; far more than there are connections.
 const MAX_RUNNING: u32 = 1 << 20;
 
@@ -67,13 +70,20 @@ impl<S: Service> Endpoint<S> {
 
     /// Begins nothing new, and waits until everything that runs is answered.
     pub(super) async fn wind_up(&self) {
-        let sessions = self.sessions.each();
-        for held in &sessions {
-            held.session.stop();
-        }
-        for held in sessions {
-            held.session.drained().await;
-            self.sessions.remove(&held.id);
+        self.sessions.each().iter().for_each(|held| held.session.stop());
+        loop {
+            for held in self.sessions.each() {
+                // Nobody can come back for what is kept, and answers must not wait for that.
+                held.forget_unread();
+                if held.session.is_idle() {
+                    self.sessions.remove(&held.id);
+                }
+            }
+            // None is held here meanwhile: a session that its client leaves must be able to end.
+            if self.sessions.len() == 0 {
+                break;
+            }
+            tokio::time::sleep(WIND_UP_PAUSE).await;
         }
         // Nobody closes it.
         let _ = self.running.acquire_many(MAX_RUNNING).await;
@@ -81,8 +91,9 @@ impl<S: Service> Endpoint<S> {
 
     pub(super) async fn handle(self: &Arc<Self>, request: Request<Incoming>) -> Response<Body> {
         let (parts, body) = request.into_parts();
-        // Before anything has been read there is only the header to tell the version by.
-        let version = headers::version(&parts.headers).and_then(Result::ok).unwrap_or(Version::LATEST_LEGACY);
+        // Before anything has been read there is only the header to tell the version by; without it, it is the last version
+        // that did not know this header.
+        let version = headers::version(&parts.headers).and_then(Result::ok).unwrap_or(Version::V2025_03_26);
         let response = self.route(parts, body).await.unwrap_or_else(|refusal| refusal.response(version));
         self.counts.answered(response.status().as_u16());
         response
@@ -142,6 +153,7 @@ impl<S: Service> Endpoint<S> {
             let words = "Not acceptable: the answer is text/event-stream";
             return Err(Refusal::invalid(StatusCode::NOT_ACCEPTABLE, words));
         }
+        headers::check_version(headers)?;
         // Stateless clients have no such stream.
         if headers::version(headers).is_some_and(|version| version.is_ok_and(Version::is_modern)) {
             return Err(Refusal::method("POST"));
@@ -151,9 +163,11 @@ impl<S: Service> Endpoint<S> {
         let place = match headers.get("last-event-id") {
             None => None,
             Some(id) => {
-                let unknown = || Refusal::invalid(StatusCode::NOT_FOUND, "`Last-Event-ID` is not known (any more)");
+                // Not 404, which says that the whole session is gone.
+                let unknown = || Refusal::invalid(StatusCode::BAD_REQUEST, "`Last-Event-ID` is not known (any more)");
                 let (number, seen) = id.to_str().ok().and_then(position).ok_or_else(unknown)?;
-                Some((held.stream_of(number).ok_or_else(unknown)?, seen))
+                let stream = held.stream_of(number).filter(|stream| stream.reaches(seen)).ok_or_else(unknown)?;
+                Some((stream, seen))
             }
         };
         let primes = place.is_none() && version >= Version::V2025_11_25;
@@ -165,6 +179,7 @@ impl<S: Service> Endpoint<S> {
     }
 
     fn delete(&self, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
+        headers::check_version(headers)?;
         let Some(held) = self.session_of(headers)? else {
             return Err(Refusal::invalid(StatusCode::BAD_REQUEST, "`Mcp-Session-Id` is missing"));
         };

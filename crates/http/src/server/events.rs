@@ -7,7 +7,7 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 
@@ -51,6 +51,8 @@ struct State {
     /// Which reader has the stream; 0 if none has.
     reader: u64,
     readers: u64,
+    /// Who reads, while it waits for something to read.
+    waiting: Option<Waker>,
     /// When the last reader went, or the stream began.
     since: Instant,
 }
@@ -80,6 +82,7 @@ impl Stream {
             has_ended: false,
             reader: 0,
             readers: 0,
+            waiting: None,
             since: Instant::now(),
         };
         Arc::new(Self { number, manner, state: Mutex::new(state) })
@@ -115,6 +118,13 @@ impl Stream {
         self.state().has_ended
     }
 
+    /// Whether there was an event `seen`, and everything behind it is still there.
+    pub(super) fn reaches(&self, seen: u64) -> bool {
+        let state = self.state();
+        let first = state.kept.front().map_or(state.next, |(number, _)| *number);
+        seen < state.next && first <= seen + 1
+    }
+
     /// Reads on behind event `seen`. `primes`: tells the client where it is before anything has happened.
     pub(super) fn read(
         self: &Arc<Self>,
@@ -127,7 +137,12 @@ impl Stream {
         state.readers += 1;
         state.reader = state.readers;
         let turn = state.readers;
+        let replaced = state.waiting.take();
         drop(state);
+        // Whoever read until now sees that its turn is over.
+        if let Some(replaced) = replaced {
+            replaced.wake();
+        }
         let opening = primes.then(|| format!("id: {}-{seen}\nretry: {RETRY}\ndata: \n\n", self.number).into());
         let alive = Box::pin(tokio::time::sleep(KEEP_ALIVE));
         Reader { stream: self.clone(), turn, seen, opening, alive, _counted: counted, _guard: guard }
@@ -245,6 +260,7 @@ impl Reader {
             let _ = self.alive.as_mut().poll(context);
             return Poll::Ready(Some(Bytes::from_static(b":\n\n")));
         }
+        state.waiting = Some(context.waker().clone());
         Poll::Pending
     }
 }

@@ -27,10 +27,18 @@ pub(super) fn is_stateless(headers: &HeaderMap, body_version: Option<&str>) -> b
     let is_in_session = headers.contains_key(SESSION_ID);
     match version(headers) {
         Some(Ok(version)) if version.is_modern() => true,
-        Some(Err(_)) => true,
         Some(Ok(_)) => body_version.is_some() && !is_in_session,
-        None => (headers.contains_key(METHOD) || body_version.is_some()) && !is_in_session,
+        Some(Err(_)) | None => (headers.contains_key(METHOD) || body_version.is_some()) && !is_in_session,
     }
+}
+
+/// Refuses a version that there is not.
+pub(super) fn check_version(headers: &HeaderMap) -> Result<(), Refusal> {
+    let Some(Err(requested)) = version(headers) else { return Ok(()) };
+    let known: Vec<_> = Version::ALL.iter().map(|version| version.as_str()).collect();
+    let error = Error::new(Kind::UnsupportedVersion, format!("Unsupported protocol version: {requested}"));
+    let error = error.with("supported", known).with("requested", requested);
+    Err(Refusal::of(StatusCode::BAD_REQUEST, error))
 }
 
 /// The version in `_meta`.

@@ -80,8 +80,10 @@ impl<S: Service> Endpoint<S> {
             _ => None,
         };
         if headers::is_stateless(headers, body_version.as_deref()) {
-            return self.post_stateless(headers, incoming).await;
+            let answered = self.post_stateless(headers, incoming).await;
+            return answered.map_err(|refusal| refusal.in_words_of(Version::LATEST));
         }
+        headers::check_version(headers)?;
         let version = headers::version(headers).and_then(Result::ok);
         match self.session_of(headers)? {
             Some(held) => self.post_in_session(&held, incoming).await,
@@ -167,7 +169,7 @@ impl<S: Service> Endpoint<S> {
         incoming: Incoming,
     ) -> Result<Response<Body>, Refusal> {
         let (outlet, mut drain) = exchange();
-        let session = Session::new(self.service.clone(), self.nowhere.clone());
+        let session = Session::stateless(self.service.clone(), self.nowhere.clone());
         let permit = self.running.clone().try_acquire_owned().ok();
         let running = Running { service: self.service.clone(), session, _permit: permit };
         if *self.stop.borrow() {
@@ -195,7 +197,10 @@ impl<S: Service> Endpoint<S> {
                 return Err(Refusal::invalid(StatusCode::BAD_REQUEST, words));
             }
             Incoming::Single(Err(malformed)) => return Err(refusal(&malformed)),
-            batch @ Incoming::Batch(_) => running.session.accept(batch, &outlet).await,
+            batch @ Incoming::Batch(_) => {
+                self.end_with_us(&running.session);
+                running.session.accept(batch, &outlet).await;
+            }
         }
         drop(outlet);
         Ok(match first(&mut drain, Some(STREAM_AFTER)).await {
@@ -213,7 +218,7 @@ impl<S: Service> Endpoint<S> {
         })
     }
 
-    /// Subscriptions end by themselves only when we do.
+    /// Subscriptions, of which a batch may hold some, end by themselves only when we do.
     fn end_with_us(&self, session: &Arc<Session<S>>) {
         let (mut stop, session) = (self.stop.clone(), Arc::downgrade(session));
         tokio::spawn(async move {

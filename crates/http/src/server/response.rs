@@ -98,11 +98,13 @@ struct Details {
     error: Error,
     id: Option<Id>,
     header: Option<(HeaderName, HeaderValue)>,
+    /// The version whose words are used, if that is known.
+    version: Option<Version>,
 }
 
 impl Refusal {
     pub(super) fn of(status: StatusCode, error: Error) -> Self {
-        Self(Box::new(Details { status, error, id: None, header: None }))
+        Self(Box::new(Details { status, error, id: None, header: None, version: None }))
     }
 
     pub(super) fn new(status: StatusCode, kind: Kind, words: impl Into<String>) -> Self {
@@ -132,14 +134,20 @@ impl Refusal {
         self
     }
 
+    /// Says it as this version does, whatever the request claims to be.
+    pub(super) fn in_words_of(mut self, version: Version) -> Self {
+        self.0.version = Some(version);
+        self
+    }
+
     #[cfg(test)]
     pub(super) fn status(&self) -> StatusCode {
         self.0.status
     }
 
     pub(super) fn response(self, version: Version) -> Response<Body> {
-        let Details { status, error, id, header } = *self.0;
-        let mut response = json(status, reply::error_response(id.as_ref(), &error, version));
+        let Details { status, error, id, header, version: own } = *self.0;
+        let mut response = json(status, reply::error_response(id.as_ref(), &error, own.unwrap_or(version)));
         response.headers_mut().extend(header);
         response
     }

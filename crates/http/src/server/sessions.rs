@@ -87,6 +87,11 @@ impl<S: Service> Held<S> {
         });
     }
 
+    /// Forgets streams whose clients have gone.
+    pub(super) fn forget_unread(&self) {
+        self.state().streams.retain(|_, stream| stream.has_reader());
+    }
+
     fn rests_for(&self) -> Option<Duration> {
         let is_busy = self.push.has_reader() || !self.session.is_idle();
         (!is_busy).then(|| self.state().used.elapsed())

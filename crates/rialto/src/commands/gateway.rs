@@ -13,7 +13,6 @@ use rialto_hub::guard::{Guard, MAX_DEPTH};
 use rialto_hub::plan::{EraChoice, Plan, Prefix};
 use rialto_mcp::serve::serve;
 use rialto_mcp::stdio;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::commands::gateway::reload::HangUp;
 use crate::commands::{current_directory, guard, wait_for};
@@ -24,6 +23,7 @@ use crate::config::{Config, Request, Scope, choice, load};
 use crate::environment::Environment;
 use crate::failure::{Failure, Outcome};
 use crate::one_server::OneServer;
+use crate::signals::Stop;
 use crate::talk::{Aside, Talk, Tone};
 
 const EXAMPLES: &str = "\
@@ -169,20 +169,14 @@ async fn gateway_stdio(plan: Plan, sources: &Sources<'_>, paths: Vec<PathBuf>, t
     let (aside, last_words) = Aside::new(talk);
     let hub = Hub::start(plan, guard, Events::new(move |event| tell(&aside, &event)));
     let reloading = reload::watch(&hub, sources, paths, HangUp::Ends, talk);
-    let mut terminate = signal(SignalKind::terminate()).map_err(|error| no_signals(&error))?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| no_signals(&error))?;
+    let mut stop = Stop::listen()?;
     let served = tokio::select! {
         served = serve(hub.clone(), stdio::streams()) => served,
         failed = reloading => return failed,
-        _ = terminate.recv() => Ok(()),
-        _ = interrupt.recv() => Ok(()),
+        () = stop.asked() => Ok(()),
     };
-    // Whoever asks twice does not want to wait for servers to end by themselves; the guard ends them.
-    tokio::select! {
-        () = hub.stop() => {}
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+    // If servers do not end in time, the guard ends them.
+    stop.or(hub.stop()).await;
     drop(hub);
     last_words.wait();
     served.map_err(|error| Failure::unexpected("the connection to the MCP host failed").because(&error))
@@ -192,10 +186,6 @@ async fn gateway_stdio(plan: Plan, sources: &Sources<'_>, paths: Vec<PathBuf>, t
 pub(crate) fn new_guard() -> Result<Guard, Failure> {
     let guard = std::env::current_exe().and_then(|program| Guard::new(program, guard::NAME));
     guard.map_err(|error| Failure::unexpected("cannot watch over child processes").because(&error))
-}
-
-pub(crate) fn no_signals(error: &std::io::Error) -> Failure {
-    Failure::unexpected("cannot listen for signals").because(error)
 }
 
 pub(crate) fn tell(aside: &Aside, event: &Event) {

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use clap::Args;
 use rialto_relay::embedded::{Limits, Options, Relay};
 use serde_json::json;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::commands::wait_for;
 use crate::failure::{Failure, Outcome};
 use crate::output;
+use crate::signals::Stop;
 use crate::talk::{Format, Talk};
 
 const EXAMPLES: &str = "\
@@ -118,9 +118,7 @@ pub(crate) fn run(arguments: Arguments, talk: &Talk) -> Outcome {
 
 /// Serves until it is asked to end.
 async fn serve(options: Options, talk: Talk) -> Outcome {
-    let no_signals = |error: std::io::Error| Failure::unexpected("cannot listen for signals").because(&error);
-    let mut terminate = signal(SignalKind::terminate()).map_err(no_signals)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;
+    let mut stop = Stop::listen()?;
     let is_open_to_all = !options.listen.ip().is_loopback() && !options.require_auth;
     let store = options.store.clone();
     let relay = Relay::start(options).await.map_err(|error| cannot_start(&error))?;
@@ -128,16 +126,8 @@ async fn serve(options: Options, talk: Talk) -> Outcome {
         talk.warn("everybody who can reach this machine can use the relay; --require-auth asks who they are");
     }
     announce(&relay, store.as_ref(), &talk)?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
-    // Whoever asks twice does not want to wait for clients to say goodbye.
-    tokio::select! {
-        () = relay.stop() => {}
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+    stop.asked().await;
+    stop.or(relay.stop()).await;
     Ok(())
 }
 

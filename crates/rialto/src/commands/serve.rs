@@ -17,17 +17,17 @@ use rialto_relay::clock::SystemClock;
 use rialto_relay::embedded::{self, Relay};
 use rialto_relay::pool::{Options, Pool};
 use rialto_relay::status::State;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 pub(crate) use arguments::Arguments;
 
-use crate::commands::gateway::{make_plan, new_guard, no_signals, refuse_loops, tell};
+use crate::commands::gateway::{make_plan, new_guard, refuse_loops, tell};
 use crate::commands::wait_for;
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::identity::{self, Identity, Role};
+use crate::signals::Stop;
 use crate::talk::{Aside, Talk, Tone};
 
 /// How long a server may take to start before the rest is offered without it. A first `npx` fetches packages.
@@ -68,28 +68,17 @@ async fn serve(setup: Setup, talk: Talk) -> Outcome {
     let hub = Hub::start(hub, new_guard()?, Events::new(move |event| tell(&hub_aside, &event)));
     let options = Options { keys: Some(plan.keys.clone()), ..Options::default() };
     let (pool, arrivals) = Pool::start(&relays, watches(&plan), options);
-    let mut terminate = signal(SignalKind::terminate()).map_err(|error| no_signals(&error))?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| no_signals(&error))?;
+    let mut signals = Stop::listen()?;
     let (ready, is_ready) = watch::channel(log::Ready::default());
     let observer = log::observer(talk, aside.clone(), ready);
     let greeted = tokio::spawn(greeting::ready(talk, plan.clone(), pool.clone(), is_ready));
     let watched = tokio::spawn(watch_relays(pool.clone(), aside.clone()));
-    let stop = async {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    };
     let clock = Arc::new(SystemClock);
-    let served = Box::pin(provider::run(plan, hub.clone(), (pool, arrivals), clock, observer, stop)).await;
+    let served = Box::pin(provider::run(plan, hub.clone(), (pool, arrivals), clock, observer, signals.asked())).await;
     greeted.abort();
     watched.abort();
-    // Whoever asks twice does not want to wait for servers to end by themselves; the guard ends them.
-    tokio::select! {
-        () = hub.stop() => {}
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+    // If servers do not end in time, the guard ends them.
+    signals.or(hub.stop()).await;
     drop(hub);
     if let Some(relay) = built_in {
         relay.stop().await;

@@ -8,14 +8,13 @@ use rialto_consumer::ongoing::PATIENCE;
 use rialto_mcp::pending::Patience;
 use rialto_mcp::serve::serve;
 use rialto_mcp::stdio;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::buyer::{Buyer, Wanted};
-use crate::commands::gateway::no_signals;
 use crate::commands::wait_for;
 use crate::environment::Environment;
 use crate::failure::{Failure, Outcome};
 use crate::relays::RelayFlags;
+use crate::signals::Stop;
 use crate::talk::{Aside, Talk, Tone};
 use crate::wires::WayFlags;
 
@@ -101,12 +100,10 @@ async fn bridge(arguments: &Arguments, wanted: &[Wanted], environment: &Environm
     });
     let options = Options { prefix: arguments.prefix(), patience: arguments.patience(), notices };
     let bridge = Bridge::start(buyer.customer.clone(), buyer.pins, chosen, options);
-    let mut terminate = signal(SignalKind::terminate()).map_err(|error| no_signals(&error))?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| no_signals(&error))?;
+    let mut stop = Stop::listen()?;
     let served = tokio::select! {
         served = serve(bridge.clone(), stdio::streams()) => served,
-        _ = terminate.recv() => Ok(()),
-        _ = interrupt.recv() => Ok(()),
+        () = stop.asked() => Ok(()),
     };
     drop(bridge);
     // What was given up is cancelled at the services, if the relays are quick enough.

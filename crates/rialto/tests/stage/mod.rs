@@ -10,6 +10,7 @@ pub(crate) mod server;
 
 use std::fs;
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -83,33 +84,53 @@ impl Stage {
 
     /// The same, with nothing reading what it says.
     pub(crate) fn gateway_unread(&self, servers: &[&Server], flags: &[&str]) -> (Gateway, std::process::ChildStdout) {
-        let program = std::env::current_exe().unwrap();
+        self.configure(servers);
+        self.start(&[&["gateway", "--stdio"], flags].concat())
+    }
+
+    /// Writes the configuration with these servers, in this order.
+    pub(crate) fn configure(&self, servers: &[&Server]) {
         let mut text = format!("{}\n", self.settings);
         for server in servers {
+            let [program, arguments @ ..] = self.command(server);
             text.push_str(&format!(
-                "[servers.{:?}]\ncommand = {:?}\nargs = [{:?}, {:?}]\n{}\n",
-                server.name,
-                program.to_str().unwrap(),
-                puppet::PUPPET,
-                server.socket.to_str().unwrap(),
-                server.settings
+                "[servers.{:?}]\ncommand = {program:?}\nargs = {arguments:?}\n{}\n",
+                server.name, server.settings
             ));
         }
         text.push_str(&self.more);
-        fs::write(self.directory.path().join("rialto.toml"), text).unwrap();
-        self.start(&[&["gateway", "--stdio"], flags].concat())
+        self.write_config(&text);
+    }
+
+    /// Writes the configuration. It is there at once, as a gateway may be watching.
+    pub(crate) fn write_config(&self, text: &str) {
+        let draft = self.directory.path().join("draft");
+        fs::write(&draft, text).unwrap();
+        fs::rename(draft, self.directory.path().join("rialto.toml")).unwrap();
+    }
+
+    /// What starts a server: the test binary, in another role.
+    pub(crate) fn command(&self, server: &Server) -> [String; 3] {
+        let program = std::env::current_exe().unwrap();
+        [program.to_str().unwrap(), puppet::PUPPET, server.socket.to_str().unwrap()].map(str::to_owned)
+    }
+
+    /// Where everything of this stage is.
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
     }
 
     /// Starts the gateway in front of one server that is named on the command line, so that names are not changed.
     pub(crate) fn single(&self, server: &Server, flags: &[&str]) -> Gateway {
-        let (program, socket) = (std::env::current_exe().unwrap(), server.socket.to_str().unwrap().to_owned());
-        let command = ["--", program.to_str().unwrap(), puppet::PUPPET, &socket];
+        let command = self.command(server);
+        let command: Vec<&str> = std::iter::once("--").chain(command.iter().map(String::as_str)).collect();
         let (mut gateway, output) = self.start(&[&["gateway", "--stdio"], flags, &command].concat());
         gateway.read(output);
         gateway
     }
 
-    fn start(&self, arguments: &[&str]) -> (Gateway, std::process::ChildStdout) {
+    /// Starts our program with these arguments.
+    pub(crate) fn start(&self, arguments: &[&str]) -> (Gateway, std::process::ChildStdout) {
         let process = Command::new(env!("CARGO_BIN_EXE_rialto"))
             .args(arguments)
             .env_clear()

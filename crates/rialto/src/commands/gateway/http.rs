@@ -11,12 +11,12 @@ use rialto_hub::event::Events;
 use rialto_hub::plan::Plan;
 use rialto_hub::{Figures, Hub};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::commands::gateway::reload::{self, HangUp};
-use crate::commands::gateway::{Sources, new_guard, no_signals, tell, token};
+use crate::commands::gateway::{Sources, new_guard, tell, token};
 use crate::failure::{Failure, Outcome};
+use crate::signals::Stop;
 use crate::talk::{Aside, Listener, Talk};
 
 /// Where to listen if nothing else is said.
@@ -72,8 +72,7 @@ pub(super) async fn serve(flags: Flags, plan: Plan, sources: &Sources<'_>, paths
     let guard = new_guard()?;
     let (aside, last_words) = Aside::new(talk);
     let hub = Hub::start_shared(plan, guard, Events::new(move |event| tell(&aside, &event)));
-    let mut terminate = signal(SignalKind::terminate()).map_err(|error| no_signals(&error))?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| no_signals(&error))?;
+    let mut stop = Stop::listen()?;
     let options = Options {
         token: token.as_ref().map(|(token, _)| token.clone()),
         hosts: flags.allow_host,
@@ -89,36 +88,27 @@ pub(super) async fn serve(flags: Flags, plan: Plan, sources: &Sources<'_>, paths
         )),
         None => talk.warn("every program of this machine may use these servers (--no-token)"),
     }
-    let (stop, stopped) = watch::channel(false);
+    let (ending, ended) = watch::channel(false);
     let served = {
-        let mut serving = std::pin::pin!(server::serve(hub.clone(), listener, options, stopped));
+        let mut serving = std::pin::pin!(server::serve(hub.clone(), listener, options, ended));
         // A terminal that is closed ends what runs in it.
         let hang_up = if Listener::of_stderr() == Listener::Terminal { HangUp::Ends } else { HangUp::Reloads };
         let reloading = reload::watch(&hub, sources, paths, hang_up, talk);
-        let ended = tokio::select! {
+        let served = tokio::select! {
             served = &mut serving => Some(served),
             failed = reloading => return failed,
-            _ = terminate.recv() => None,
-            _ = interrupt.recv() => None,
+            () = stop.asked() => None,
         };
-        match ended {
+        match served {
             Some(served) => served,
             None => {
-                stop.send_replace(true);
-                // Whoever asks twice does not want to wait.
-                tokio::select! {
-                    served = serving => served,
-                    _ = terminate.recv() => Ok(()),
-                    _ = interrupt.recv() => Ok(()),
-                }
+                ending.send_replace(true);
+                stop.or(serving).await.unwrap_or(Ok(()))
             }
         }
     };
-    tokio::select! {
-        () = hub.stop() => {}
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+    // If servers do not end in time, the guard ends them.
+    stop.or(hub.stop()).await;
     drop(hub);
     last_words.wait();
     served.map_err(|error| Failure::unexpected("cannot serve over HTTP").because(&error))

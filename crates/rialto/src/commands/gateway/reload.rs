@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use rialto_hub::{Hub, Reloaded};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::SignalKind;
 
-use crate::commands::gateway::{Sources, no_signals};
+use crate::commands::gateway::Sources;
 use crate::failure::Outcome;
+use crate::signals::hear;
 use crate::talk::Talk;
 
 /// How often it is looked whether a file has changed.
@@ -44,7 +45,7 @@ pub(super) async fn watch(
     talk: Talk,
 ) -> Outcome {
     let mut asked = match hang_up {
-        HangUp::Reloads => Some(signal(SignalKind::hangup()).map_err(|error| no_signals(&error))?),
+        HangUp::Reloads => Some(hear(SignalKind::hangup())?),
         HangUp::Ends => None,
     };
     let mut known = stamps(&paths);
