@@ -45,6 +45,7 @@ pub(crate) struct Waiting(Mutex<HashMap<String, Held>>);
 
 #[derive(Debug)]
 struct Held {
+    link: Arc<Link>,
     running: Running,
     asks: mpsc::Receiver<Ask>,
     /// Questions that have not been answered, by the key under which the client knows them.
@@ -186,17 +187,26 @@ async fn to_legacy(hub: &Hub, link: &Arc<Link>, call: &Call, edits: &[Edit<'_>])
     go_on(hub, link, held, &method).await
 }
 
+/// Goes on with a call that waits for its client, on a server that is no longer offered; `None` if there is no such call.
+pub(crate) async fn resume(hub: &Hub, call: &Call) -> Option<Answer> {
+    let state = json::get_string(call.params(), "requestState").filter(|_| call.version().is_modern())?;
+    let mut held = hub.waiting.take(&state)?;
+    held.accept(json::get(call.params(), "inputResponses").unwrap_or(b"{}"));
+    let link = held.link.clone();
+    go_on(hub, &link, held, call.method()).await.ok()
+}
+
 fn begin(link: &Arc<Link>, call: &Call, edits: &[Edit<'_>]) -> Held {
     let (send, asks) = mpsc::channel(16);
     let mut params = Vec::new();
     json::splice(&mut params, call.params(), edits);
     let params = without_envelope(&params);
-    let (link, call) = (link.clone(), call.clone());
+    let (own, link, call) = (link.clone(), link.clone(), call.clone());
     let running = tokio::spawn(async move {
         let _entered = link.enter(&call, Some(send));
         link.client.request_for(call.method(), &params, link.source.patience(), call.asker()).await
     });
-    Held { running: Running(running), asks, open: Vec::new(), next_key: 1, since: Instant::now() }
+    Held { link: own, running: Running(running), asks, open: Vec::new(), next_key: 1, since: Instant::now() }
 }
 
 /// Params without what makes a request stateless. A server that was introduced to with `initialize` may refuse it.
