@@ -103,7 +103,7 @@ fn an_answer_with_a_forged_signature_is_ignored() {
     old_signature.sig.clone_from(&truth.sig);
     for _ in 0..2 {
         for event in [&by_another, &tampered, &old_signature] {
-            stage.relay.inject("", &event.json());
+            stage.relay.inject_to_all(&event.json());
         }
     }
     stage.relay.publish(&truth);
@@ -116,7 +116,7 @@ fn an_answer_to_another_request_is_ignored() {
     let mut other = asked.clone();
     other.event.id = "ab".repeat(32);
     let lie = stage.provider.response(&other, &text_result("a lie")).sign(&stage.provider.keys);
-    stage.relay.inject("", &lie.json());
+    stage.relay.inject_to_all(&lie.json());
     stage.provider.say(&asked, "the truth");
     ends_with(&mut call, "the truth");
 }
@@ -139,7 +139,7 @@ fn a_plain_answer_to_a_sealed_call_is_ignored() {
     let mut stage = Stage::new();
     let (mut call, asked) = stage.call(&[]);
     let plain = stage.provider.response(&asked, &text_result("a lie")).sign(&stage.provider.keys);
-    stage.relay.inject("", &plain.json());
+    stage.relay.inject_to_all(&plain.json());
     stage.provider.say(&asked, "the truth");
     ends_with(&mut call, "the truth");
 }

@@ -37,7 +37,7 @@ fn frames_that_are_no_events_harm_nobody() {
         "{unbalanced".to_owned(),
     ];
     for frame in &frames {
-        assert!(relay.inject("5910", frame) > 0, "the provider has left before {:.80}", frame);
+        assert!(relay.inject_by_kind(5910, frame) > 0, "the provider has left before {:.80}", frame);
         // A provider may leave a relay that talks nonsense, but must come back.
         relay.wait_for_subscription("5910");
     }
@@ -58,10 +58,10 @@ fn a_tampered_copy_under_a_known_id_changes_nothing() {
     for round in 0..20 {
         let mut bad = good.clone();
         bad.content = json!({ "name": "note", "parameters": { "tag": format!("bad {round}") } }).to_string();
-        relay.inject("5910", &bad.json());
+        relay.inject_by_kind(5910, &bad.json());
         // The answer to the first must go to its author, not to whom a copy names.
         bad.pubkey = "ab".repeat(32);
-        relay.inject("5910", &bad.json());
+        relay.inject_by_kind(5910, &bad.json());
     }
     customer.barrier();
     scene.world.open_gate("g");

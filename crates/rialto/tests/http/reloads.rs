@@ -102,17 +102,17 @@ fn a_server_that_changed_is_exchanged() {
 
 fn a_call_that_waits_for_its_client_survives() {
     let stage = Stage::new();
-    let (alpha, beta) = (stage.server("alpha"), stage.server("beta"));
-    for server in [&alpha, &beta] {
+    let (alpha, beta, gamma) = (stage.server("alpha"), stage.server("beta"), stage.server("gamma"));
+    for server in [&alpha, &beta, &gamma] {
         server.answers("server/discover", r#""error":{"code":-32601,"message":"Method not found"}"#);
     }
-    let door = Door::open(&stage, &[&alpha, &beta], &[]);
+    let door = Door::open(&stage, &[&alpha, &beta, &gamma], &[]);
     let running = door.send(&stateless_call("1", "beta__x", "1"));
     let mut life = beta.life();
     let request = life.take("tools/call");
     life.send(r#"{"jsonrpc":"2.0","id":5,"method":"elicitation/create","params":{"message":"who?"}}"#);
     let state = running.messages().answer("1").raw(&["result", "requestState"]);
-    stage.configure(&[&alpha]);
+    stage.configure(&[&alpha, &gamma]);
     door.gateway.error_line("removed beta");
     let more = format!(
         r#","name":"beta__x","arguments":{{"value":1}},"inputResponses":{{"input-1":{{"action":"accept"}}}},"requestState":{state}"#

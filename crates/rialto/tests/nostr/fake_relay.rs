@@ -304,6 +304,11 @@ impl FakeRelay {
         self.inject_where(event, asks)
     }
 
+    /// The same, to everybody.
+    pub(crate) fn inject_to_all(&self, event: &str) -> usize {
+        self.inject_where(event, |_| true)
+    }
+
     fn inject_where(&self, event: &str, chosen: impl Fn(&Value) -> bool) -> usize {
         let state = self.lock();
         let mut count = 0;
