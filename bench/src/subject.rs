@@ -37,14 +37,18 @@ fn root() -> PathBuf {
 
 /// Builds the product as it is released and says where the binary is.
 pub fn build_rialto() -> Result<PathBuf, Failure> {
+    Ok(build(&["--package", "rialto"])?.join("rialto"))
+}
+
+/// Builds something of ours as it is released and says into which folder.
+pub fn build(what: &[&str]) -> Result<PathBuf, Failure> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let manifest = root().join("Cargo.toml");
-    let built = Command::new(&cargo)
-        .args(["build", "--release", "--quiet", "--package", "rialto", "--manifest-path"])
-        .arg(&manifest)
-        .status()?;
+    let mut building = Command::new(&cargo);
+    let built =
+        building.args(["build", "--release", "--quiet", "--manifest-path"]).arg(&manifest).args(what).status()?;
     if !built.success() {
-        return Err("rialto does not build".into());
+        return Err(format!("{} does not build", what.join(" ")).into());
     }
     let metadata = Command::new(&cargo)
         .args(["metadata", "--format-version", "1", "--no-deps", "--manifest-path"])
@@ -53,7 +57,7 @@ pub fn build_rialto() -> Result<PathBuf, Failure> {
         .output()?;
     let metadata: serde_json::Value = serde_json::from_slice(&metadata.stdout)?;
     let target = metadata["target_directory"].as_str().ok_or("cargo metadata names no target directory")?;
-    Ok(Path::new(target).join("release/rialto"))
+    Ok(Path::new(target).join("release"))
 }
 
 /// Where the peers are installed, by `interop/setup` and by the Nostr benchmark.

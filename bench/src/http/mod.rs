@@ -46,8 +46,7 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), Failure> {
             _ => return Err(format!("unknown argument {argument}\n\n{USAGE}").into()),
         }
     }
-    let mut subjects = subject::all()?;
-    subjects.retain(|subject| subject.name.contains(&only));
+    let subjects = subject::all(&only)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut results: Vec<_> = subjects
         .iter()

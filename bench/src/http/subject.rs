@@ -1,7 +1,6 @@
 //! What is measured over HTTP, and how each is started.
 
 use std::{
-    env,
     io::{self, BufRead as _, BufReader, Read},
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -13,7 +12,7 @@ use std::{
 
 use crate::{
     Failure, process,
-    subject::{Speed, build_rialto, peers},
+    subject::{Speed, build, build_rialto, peers},
 };
 
 /// How long a server may take to say where it listens.
@@ -60,9 +59,11 @@ pub const OURS: [&str; 2] = ["rialto-http echo, sessions", "rialto-http echo, st
 pub const OUR_GATEWAY: [&str; 2] = ["rialto gateway → rialto, sessions", "rialto gateway → rialto, stateless"];
 pub const RMCP: [&str; 2] = ["rmcp 3.8.0 echo, sessions", "rmcp 3.8.0 echo, stateless"];
 
-pub fn all() -> Result<Vec<Subject>, Failure> {
-    let rialto = build_rialto()?;
-    let own = build_echo(&rialto)?;
+/// The subjects whose name contains `only`. What they need of ours is built.
+pub fn all(only: &str) -> Result<Vec<Subject>, Failure> {
+    let is_wanted = |names: [&str; 2]| names.iter().any(|name| name.contains(only));
+    let rialto = if is_wanted(OUR_GATEWAY) { build_rialto()? } else { PathBuf::new() };
+    let own = if is_wanted(OURS) { build_echo()? } else { PathBuf::new() };
     let peers = peers();
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let words = |words: &[&str]| -> Vec<String> { words.iter().map(|&word| word.into()).collect() };
@@ -73,8 +74,10 @@ pub fn all() -> Result<Vec<Subject>, Failure> {
         words(&[&text(&rialto), "gateway", "--http", local, "--no-token", "--", &text(&rialto), "mcp", "example"]);
     let mut subjects = Vec::new();
     for (place, era) in [Era::Sessions, Era::Stateless].into_iter().enumerate() {
-        let mut add = |name, needs: &Path, speed, command| {
-            subjects.push(Subject { name, command, era, speed, needs: needs.to_owned() });
+        let mut add = |name: &'static str, needs: &Path, speed, command| {
+            if name.contains(only) {
+                subjects.push(Subject { name, command, era, speed, needs: needs.to_owned() });
+            }
         };
         add(OURS[place], &own, Speed::Native, words(&[&text(&own), "--http", local]));
         add(RMCP[place], &rmcp, Speed::Native, words(&[&text(&rmcp), "--http", local]));
@@ -90,17 +93,9 @@ pub fn all() -> Result<Vec<Subject>, Failure> {
 }
 
 /// Builds our echo server as the product is built; says where it is.
-fn build_echo(rialto: &Path) -> Result<PathBuf, Failure> {
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
-    let built = Command::new(cargo)
-        .args(["build", "--release", "--quiet", "--package", "rialto-http", "--example", "echo", "--manifest-path"])
-        .arg(manifest)
-        .status()?;
-    if !built.success() {
-        return Err("the echo server does not build".into());
-    }
-    Ok(rialto.with_file_name("examples").join("echo"))
+fn build_echo() -> Result<PathBuf, Failure> {
+    let built = build(&["--package", "rialto-http", "--example", "echo"])?;
+    Ok(built.join("examples/echo"))
 }
 
 /// A subject that runs.

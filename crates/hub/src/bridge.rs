@@ -8,6 +8,7 @@
 use crate::hub::Hub;
 use crate::link::Link;
 use crate::upstream::{needed_capability, unsupported};
+use memchr::memmem::Finder;
 use rialto_mcp::call::Call;
 use rialto_mcp::client::meta_members;
 use rialto_mcp::error::{Error, Kind};
@@ -17,7 +18,7 @@ use rialto_mcp::pending::Fault;
 use rialto_mcp::reply::Answer;
 use rialto_mcp::version::meta;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -45,6 +46,7 @@ pub(crate) struct Waiting(Mutex<HashMap<String, Held>>);
 
 #[derive(Debug)]
 struct Held {
+    /// Where the call is running. Its server may no longer be offered by now.
     link: Arc<Link>,
     running: Running,
     asks: mpsc::Receiver<Ask>,
@@ -170,30 +172,25 @@ async fn put_questions(call: &Call, asked: &[u8]) -> Result<Vec<u8>, Error> {
     Ok([b"\"inputResponses\":{".as_slice(), &answers, b"}"].concat())
 }
 
-/// A newer client's call to an older server.
-async fn to_legacy(hub: &Hub, link: &Arc<Link>, call: &Call, edits: &[Edit<'_>]) -> Result<Answer, Forgotten> {
-    let method = call.method().to_owned();
-    let state = json::get_string(call.params(), "requestState").map(|state| state.into_owned());
-    let held = match state {
-        None => begin(link, call, edits),
-        Some(state) => match hub.waiting.take(&state) {
-            Some(mut held) => {
-                held.accept(json::get(call.params(), "inputResponses").unwrap_or(b"{}"));
-                held
-            }
-            None => return Ok(Answer::Error(Error::invalid_params("`requestState` is unknown or has expired"))),
-        },
-    };
-    go_on(hub, link, held, &method).await
-}
-
-/// Goes on with a call that waits for its client, on a server that is no longer offered; `None` if there is no such call.
+/// Goes on with a newer client's call that was sent away to find answers; `None` if this is no such call.
 pub(crate) async fn resume(hub: &Hub, call: &Call) -> Option<Answer> {
-    let state = json::get_string(call.params(), "requestState").filter(|_| call.version().is_modern())?;
+    static STATE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("requestState"));
+    STATE.find(call.params())?;
+    let state = json::get_string(call.params(), "requestState")?;
     let mut held = hub.waiting.take(&state)?;
     held.accept(json::get(call.params(), "inputResponses").unwrap_or(b"{}"));
     let link = held.link.clone();
-    go_on(hub, &link, held, call.method()).await.ok()
+    let answered = go_on(hub, held, call.method()).await;
+    Some(answered.unwrap_or_else(|Forgotten| answer(Err(Fault::SessionGone), &link, call.method())))
+}
+
+/// A newer client's call to an older server.
+async fn to_legacy(hub: &Hub, link: &Arc<Link>, call: &Call, edits: &[Edit<'_>]) -> Result<Answer, Forgotten> {
+    // Those that we gave are taken before a server is looked for.
+    if json::get(call.params(), "requestState").is_some_and(|state| state != b"null") {
+        return Ok(Answer::Error(Error::invalid_params("`requestState` is unknown or has expired")));
+    }
+    go_on(hub, begin(link, call, edits), call.method()).await
 }
 
 fn begin(link: &Arc<Link>, call: &Call, edits: &[Edit<'_>]) -> Held {
@@ -201,12 +198,12 @@ fn begin(link: &Arc<Link>, call: &Call, edits: &[Edit<'_>]) -> Held {
     let mut params = Vec::new();
     json::splice(&mut params, call.params(), edits);
     let params = without_envelope(&params);
-    let (own, link, call) = (link.clone(), link.clone(), call.clone());
+    let (at, call) = (link.clone(), call.clone());
     let running = tokio::spawn(async move {
-        let _entered = link.enter(&call, Some(send));
-        link.client.request_for(call.method(), &params, link.source.patience(), call.asker()).await
+        let _entered = at.enter(&call, Some(send));
+        at.client.request_for(call.method(), &params, at.source.patience(), call.asker()).await
     });
-    Held { link: own, running: Running(running), asks, open: Vec::new(), next_key: 1, since: Instant::now() }
+    Held { link: link.clone(), running: Running(running), asks, open: Vec::new(), next_key: 1, since: Instant::now() }
 }
 
 /// Params without what makes a request stateless. A server that was introduced to with `initialize` may refuse it.
@@ -222,7 +219,7 @@ fn without_envelope(params: &[u8]) -> Vec<u8> {
     out
 }
 
-async fn go_on(hub: &Hub, link: &Link, mut held: Held, method: &str) -> Result<Answer, Forgotten> {
+async fn go_on(hub: &Hub, mut held: Held, method: &str) -> Result<Answer, Forgotten> {
     if held.open.is_empty() {
         tokio::select! {
             biased;
@@ -233,7 +230,7 @@ async fn go_on(hub: &Hub, link: &Link, mut held: Held, method: &str) -> Result<A
                 if let (Err(Fault::SessionGone), 1) = (&outcome, held.next_key) {
                     return Err(Forgotten);
                 }
-                return Ok(answer(outcome, link, method));
+                return Ok(answer(outcome, &held.link, method));
             }
             Some(ask) = held.asks.recv() => held.put(ask),
         }

@@ -2,7 +2,7 @@
 
 mod requests;
 
-use crate::bridge::Waiting;
+use crate::bridge::{self, Waiting};
 use crate::catalogue::{Catalogue, Hidden, Kind};
 use crate::event::{Event, Events};
 use crate::guard::Guard;
@@ -462,6 +462,11 @@ impl Service for Hub {
 
     async fn request(&self, call: &Call) -> Answer {
         self.greet(&call.peer, &call.profile);
+        if call.version().is_modern()
+            && let Some(answer) = Box::pin(bridge::resume(self, call)).await
+        {
+            return answer;
+        }
         // Tool calls are what a gateway does all day; the others are boxed so that their state does not weigh on these.
         match call.method() {
             "tools/call" => self.by_name(Kind::Tools, call).await,

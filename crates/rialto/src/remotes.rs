@@ -11,7 +11,7 @@ use crate::environment::Environment;
 use crate::paths::Directories;
 
 /// The name of the file in the state folder.
-const TOKENS: &str = "tokens.json";
+pub(crate) const TOKENS: &str = "tokens.json";
 
 /// Makes remote servers out of their addresses.
 pub(crate) struct Remotes {

@@ -220,7 +220,7 @@ impl<H: Host> Carrier<H> {
                 // The entry is there before the task can take it away.
                 let mut running = self.running();
                 let task = tasks.spawn(async move {
-                    if let Err(fault) = carrier.exchange(&ask, headers).await {
+                    if let Err(fault) = carrier.exchange(&ask, &headers).await {
                         carrier.client.fail(id, fault);
                     }
                     carrier.running().remove(&id);
@@ -251,8 +251,8 @@ impl<H: Host> Carrier<H> {
 
     /// Sends something that is not answered.
     async fn post_quietly(&self, line: Bytes, patience: Duration) {
-        let posted = self.post(&line, self.session_headers());
-        let trouble = match tokio::time::timeout(patience, posted).await {
+        let headers = self.session_headers();
+        let trouble = match tokio::time::timeout(patience, self.post(&line, &headers)).await {
             Ok(Ok(response)) if response.status().is_success() => return,
             Ok(Ok(response)) if response.status() == 404 && self.has_session() => {
                 self.session_gone().await;
@@ -286,7 +286,8 @@ impl<H: Host> Carrier<H> {
             return;
         }
         let uri = self.remote.endpoint.uri().clone();
-        let deleted = self.send(Method::DELETE, uri, self.session_headers(), Bytes::new());
+        let headers = self.session_headers();
+        let deleted = self.send(Method::DELETE, uri, &headers, Bytes::new());
         // A server that does not take it forgets us by itself.
         let _ = tokio::time::timeout(END_PATIENCE, deleted).await;
     }

@@ -110,9 +110,9 @@ enum Read {
 
 impl<H: Host> Carrier<H> {
     /// Sends a request and hands everything that comes back for it to the client.
-    pub(super) async fn exchange(self: &Arc<Self>, ask: &Ask, headers: HeaderMap) -> Result<(), Fault> {
+    pub(super) async fn exchange(self: &Arc<Self>, ask: &Ask, headers: &HeaderMap) -> Result<(), Fault> {
         let _permit = if ask.is_endless { None } else { self.at_once.acquire().await.ok() };
-        let response = match self.post(&ask.text, headers.clone()).await {
+        let response = match self.post(&ask.text, headers).await {
             Err(Fault::Lost(_)) if ask.is_safe => self.post(&ask.text, headers).await?,
             other => other?,
         };
@@ -183,7 +183,7 @@ impl<H: Host> Carrier<H> {
         if ask.is_introduction && may_be_oldest && self.oldest.get().is_none() {
             // If it is not that either, the first refusal is the better reason.
             self.open_oldest().await.map_err(|_| fault)?;
-            let response = self.post(&ask.text, self.session_headers()).await?;
+            let response = self.post(&ask.text, &self.session_headers()).await?;
             if response.status().is_success() {
                 return self.answered(ask, response).await;
             }
@@ -307,17 +307,14 @@ impl<H: Host> Carrier<H> {
     /// Asks for a stream of events.
     pub(super) async fn open_stream(&self, last_id: Option<&Bytes>) -> Result<Response<Incoming>, Fault> {
         let mut headers = self.session_headers();
-        headers.insert(ACCEPT, EVENT_STREAM);
         if let Some(id) = last_id.and_then(|id| HeaderValue::from_bytes(id).ok()) {
             headers.insert(LAST_EVENT_ID, id);
         }
-        self.send(Method::GET, self.remote.endpoint.uri().clone(), headers, Bytes::new()).await
+        self.send(Method::GET, self.remote.endpoint.uri().clone(), &headers, Bytes::new()).await
     }
 
     /// Sends one message.
-    pub(super) async fn post(&self, text: &Bytes, mut headers: HeaderMap) -> Result<Response<Incoming>, Fault> {
-        headers.insert(ACCEPT, EITHER);
-        headers.insert(CONTENT_TYPE, JSON);
+    pub(super) async fn post(&self, text: &Bytes, headers: &HeaderMap) -> Result<Response<Incoming>, Fault> {
         let uri = self.oldest.get().unwrap_or(self.remote.endpoint.uri()).clone();
         self.send(Method::POST, uri, headers, text.clone()).await
     }
@@ -327,7 +324,7 @@ impl<H: Host> Carrier<H> {
         &self,
         method: Method,
         mut uri: Uri,
-        headers: HeaderMap,
+        headers: &HeaderMap,
         body: Bytes,
     ) -> Result<Response<Incoming>, Fault> {
         let (mut hops, mut challenges) = (0, 0);
@@ -336,6 +333,12 @@ impl<H: Host> Carrier<H> {
             *request.method_mut() = method.clone();
             *request.uri_mut() = uri.clone();
             *request.headers_mut() = headers.clone();
+            if method == Method::POST {
+                request.headers_mut().insert(ACCEPT, EITHER);
+                request.headers_mut().insert(CONTENT_TYPE, JSON);
+            } else {
+                request.headers_mut().insert(ACCEPT, EVENT_STREAM);
+            }
             let mut shown = None;
             if let Some(authorizer) = &self.remote.authorizer {
                 shown = authorizer.token().await?;

@@ -115,9 +115,6 @@ impl Hub {
             }
         };
         let Some(route) = route else {
-            if let Some(answer) = Box::pin(bridge::resume(self, call)).await {
-                return answer;
-            }
             let (kind, what) = match kind {
                 Kind::Prompts => (error::Kind::PromptNotFound, "prompt"),
                 _ => (error::Kind::ToolNotFound, "tool"),

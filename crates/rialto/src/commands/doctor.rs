@@ -20,6 +20,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::paths::Directories;
 use crate::relays::{RelayFlags, local};
+use crate::remotes;
 use crate::talk::{Format, Talk};
 use check::{Check, Finding};
 
@@ -115,21 +116,22 @@ fn key_files(environment: &Environment) -> Vec<Finding> {
         let words = "there is no home directory to keep keys in";
         return vec![Finding::broken("key", "-", "no_home", words).hint("set HOME or XDG_DATA_HOME")];
     };
-    let files = ["key", "customer-key"].map(|name| directories.data.join(name));
-    files.iter().map(|file| key_file(file)).collect()
+    let keys = ["key", "customer-key"].map(|name| secret_file("key", &directories.data.join(name)));
+    let tokens = secret_file("tokens", &directories.state.join(remotes::TOKENS));
+    keys.into_iter().chain([tokens]).collect()
 }
 
-fn key_file(file: &Path) -> Finding {
+fn secret_file(what: &'static str, file: &Path) -> Finding {
     let name = file.display().to_string();
     match std::fs::metadata(file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Finding::ok("key", &name, "not there yet; it is made when it is needed")
+            Finding::ok(what, &name, "not there yet; it is made when it is needed")
         }
-        Err(error) => Finding::broken("key", &name, "key_unreadable", &error.to_string()),
+        Err(error) => Finding::broken(what, &name, "key_unreadable", &error.to_string()),
         Ok(about) if about.permissions().mode() & 0o077 != 0 => {
-            Finding::broken("key", &name, "key_exposed", "others can read it").hint(format!("chmod 600 {name}"))
+            Finding::broken(what, &name, "key_exposed", "others can read it").hint(format!("chmod 600 {name}"))
         }
-        Ok(_) => Finding::ok("key", &name, "only you can read it"),
+        Ok(_) => Finding::ok(what, &name, "only you can read it"),
     }
 }
 
@@ -199,7 +201,7 @@ fn relay(url: &str, found: &Probe, is_default: bool) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::{key_file, relay};
+    use super::{relay, secret_file};
     use rialto_relay::probe::Probe;
     use std::os::unix::fs::PermissionsExt;
     use std::time::Duration;
@@ -232,9 +234,9 @@ mod tests {
     fn an_exposed_key_is_broken() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("key");
-        assert_eq!(key_file(&file).code, "ok");
+        assert_eq!(secret_file("key", &file).code, "ok");
         std::fs::write(&file, "x").unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
-        assert_eq!(key_file(&file).code, "key_exposed");
+        assert_eq!(secret_file("key", &file).code, "key_exposed");
     }
 }
