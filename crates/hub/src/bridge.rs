@@ -114,7 +114,7 @@ async fn to_modern(hub: &Hub, link: &Arc<Link>, call: &Call, edits: &[Edit<'_>])
     let mut params = Vec::new();
     json::splice(&mut params, call.params(), edits);
     let mut members = meta_members(&call.profile);
-    if let Some(level) = hub.log_level() {
+    if let Some(level) = hub.level_of(&call.peer).filter(|_| link.can("logging")) {
         json::push_member(&mut members, meta::LOG_LEVEL.as_bytes(), &level);
     }
     // A client of either era may have put these keys there for reasons of its own; no key may stand twice.

@@ -221,7 +221,7 @@ impl Hub {
     /// Asks every server whether it is there; gives how long each took to answer, or why it did not. Servers that nobody has
     /// needed yet are introduced.
     pub async fn check(&self) -> Vec<(String, Result<Duration, String>)> {
-        self.introduce(&Arc::new(Profile { version: Version::LATEST_LEGACY, ..Profile::unknown() }), false);
+        self.introduce(&Arc::new(Profile::unknown()), false);
         let mut asked = tokio::task::JoinSet::new();
         for (place, source) in self.view().sources.iter().cloned().enumerate() {
             asked.spawn(async move {
@@ -403,7 +403,12 @@ impl Hub {
         // The server speaks at the level of the client that wants to hear most.
         let importance = if is_log && self.is_shared { rank(json::get(note.params(), "level")) } else { LEVELS.len() };
         let wants = |entry: &Entry| importance >= entry.level.unwrap_or(DEFAULT_LEVEL);
-        if let Attribution::Call(active) = link.attributed() {
+        let attributed = link.attributed();
+        // What belongs to one of several clients is for no other.
+        if self.is_shared && matches!(attributed, Attribution::Ambiguous) {
+            return;
+        }
+        if let Attribution::Call(active) = attributed {
             let is_wanted = self.peers().get(&active.peer.serial).is_none_or(wants);
             if is_wanted && may_hear(&active.profile) {
                 active.peer.forward(note, active.outlet.as_ref()).await;
@@ -433,6 +438,15 @@ impl Hub {
         }
         let lowest = peers.values().filter_map(|entry| entry.level).min();
         lowest.map_or_else(|| level.to_vec(), |lowest| json::quoted(LEVELS[lowest]))
+    }
+
+    /// The log messages that one client wants, as written.
+    pub(crate) fn level_of(&self, peer: &Peer) -> Option<Bytes> {
+        if !self.is_shared {
+            return self.log_level();
+        }
+        let level = self.peers().get(&peer.serial).and_then(|entry| entry.level);
+        Some(json::quoted(LEVELS[level.unwrap_or(DEFAULT_LEVEL)]).into())
     }
 
     pub(crate) fn log_level(&self) -> Option<Bytes> {

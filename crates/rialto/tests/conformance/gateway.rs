@@ -9,6 +9,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(rust_sdk_through_the_gateway_in_2025_11_25),
     case!(rust_sdk_through_the_gateway_in_2026_07_28),
     case!(rust_sdk_through_the_gateway_with_tasks),
+    case!(rust_sdk_through_one_gateway_in_both_eras),
 ];
 
 /// Our gateway over HTTP in front of a server, adding nothing to its names.
@@ -42,4 +43,16 @@ fn rust_sdk_through_the_gateway_in_2026_07_28() {
 
 fn rust_sdk_through_the_gateway_with_tasks() {
     same_through_gateway("rust-tasks", Selection::Requirements("2026-07-28"), 50, 197);
+}
+
+/// Clients of both eras share one gateway and one server, which is spoken to in the newer one: neither spoils anything for the other.
+fn rust_sdk_through_one_gateway_in_both_eras() {
+    let Some(peers) = Peers::installed() else { return };
+    let gateway = gateway(&[words(&["--era", "modern", "--"]), peers.conformance_server()].concat());
+    for (round, version, scenarios, checks) in
+        [(1, "2026-07-28", 40, 152), (2, "2025-11-25", 33, 82), (3, "2026-07-28", 40, 152)]
+    {
+        let name = format!("rust-both-{round}");
+        run(&peers, &name, &gateway.url, Selection::Everything(version)).expect(scenarios, checks);
+    }
 }

@@ -105,7 +105,6 @@ fn a_log_line_with_an_id_is_no_answer() {
 fn one_of_two_subscriptions_can_end() {
     let stage = Stage::new();
     let alpha = stage.server("alpha");
-    alpha.answers("server/discover", r#""error":{"code":-32601,"message":"Method not found"}"#);
     alpha.answers(
         "initialize",
         r#""result":{"protocolVersion":"2025-06-18","capabilities":{"resources":{"subscribe":true,"listChanged":true}},"serverInfo":{"name":"p","version":"1"}}"#,
@@ -200,7 +199,6 @@ fn too_many_questions_are_refused() {
 fn an_older_server_gets_no_envelope_of_the_newer_era() {
     let stage = Stage::new();
     let alpha = stage.server("alpha");
-    alpha.answers("server/discover", r#""error":{"code":-32601,"message":"Method not found"}"#);
     alpha.answers("tools/call", r#""result":{"content":[]}"#);
     let mut gateway = stage.single(&alpha, &[]);
     gateway.ask("1", "tools/call", &format!(r#"{{"name":"x","more":1.50,{META}}}"#));

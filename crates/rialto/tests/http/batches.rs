@@ -152,7 +152,6 @@ fn member(id: &str, method: &str, more: &str) -> String {
 fn a_stateless_batch_is_answered_as_one_array() {
     let stage = Stage::new();
     let server = stage.server("alpha");
-    server.answers("server/discover", r#""error":{"code":-32601,"message":"Method not found"}"#);
     let door = Door::single(&stage, &server);
     let members = [
         &member("1", "tools/list", ""),

@@ -103,9 +103,6 @@ fn a_server_that_changed_is_exchanged() {
 fn a_call_that_waits_for_its_client_survives() {
     let stage = Stage::new();
     let (alpha, beta, gamma) = (stage.server("alpha"), stage.server("beta"), stage.server("gamma"));
-    for server in [&alpha, &beta, &gamma] {
-        server.answers("server/discover", r#""error":{"code":-32601,"message":"Method not found"}"#);
-    }
     let door = Door::open(&stage, &[&alpha, &beta, &gamma], &[]);
     let running = door.send(&stateless_call("1", "beta__x", "1"));
     let mut life = beta.life();

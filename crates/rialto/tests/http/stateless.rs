@@ -26,7 +26,6 @@ pub(crate) const CASES: &[Case] = &[
 /// A server that knows nothing of this version, with resources.
 fn older(stage: &Stage) -> Server {
     let server = stage.server("alpha");
-    server.answers("server/discover", r#""error":{"code":-32601,"message":"Method not found"}"#);
     server.answers(
         "initialize",
         r#""result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true}},"serverInfo":{"name":"puppet","version":"1"}}"#,

@@ -166,7 +166,6 @@ fn whoever_asks_twice_does_not_wait() {
 fn a_subscription_in_a_batch_does_not_keep_the_gateway_alive() {
     let stage = Stage::new();
     let server = stage.server("alpha");
-    server.answers("server/discover", r#""error":{"code":-32601,"message":"Method not found"}"#);
     let mut door = Door::single(&stage, &server);
     let params = format!(r#"{{"_meta":{{{META}}},"notifications":{{"toolsListChanged":true}}}}"#);
     let batch = format!("[{}]", request("1", "subscriptions/listen", &params));

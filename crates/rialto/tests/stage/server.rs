@@ -54,6 +54,7 @@ impl Server {
             }
         });
         let server = Self { name, socket, settings: String::new(), lives, answers };
+        server.answers("server/discover", r#""error":{"code":-32601,"message":"Method not found"}"#);
         server.answers("initialize", WELCOME);
         server.answers("tools/list", r#""result":{"tools":[{"name":"x","inputSchema":{"type":"object"}}]}"#);
         server

@@ -206,7 +206,6 @@ fn a_server_that_refuses_the_handshake_is_explained() {
     let stage = Stage::new();
     let server = stage.server("alpha");
     server.answers("initialize", r#""error":{"code":-32000,"message":"no licence"}"#);
-    server.answers("server/discover", r#""error":{"code":-32601,"message":"Method not found"}"#);
     let mut gateway = stage.single(&server, &[]);
     gateway.begin(VERSION);
     gateway.call("1", "x");
