@@ -28,7 +28,13 @@ type Value = fn(&Figures) -> u64;
 #[derive(Debug, Args)]
 pub(super) struct Flags {
     /// Serve many clients over HTTP [default address: 127.0.0.1:7400]
-    #[arg(long = "http", value_name = "ADDRESS", num_args = 0..=1, default_missing_value = ADDRESS)]
+    #[arg(
+        long = "http",
+        value_name = "ADDRESS",
+        num_args = 0..=1,
+        default_missing_value = ADDRESS,
+        value_parser = parse_address
+    )]
     pub(super) address: Option<SocketAddr>,
 
     /// File with the bearer token that clients must show [default: one of your own, made when first needed]
@@ -50,6 +56,15 @@ pub(super) struct Flags {
     /// Web page origin that may call, such as https://app.example; may be repeated
     #[arg(long, value_name = "ORIGIN", requires = "address")]
     allow_origin: Vec<String>,
+}
+
+/// An address with a port, or a port of this machine alone.
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.strip_prefix("localhost:").or_else(|| text.strip_prefix(':')).unwrap_or(text);
+    if let Ok(port) = port.parse() {
+        return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
+    }
+    text.parse().map_err(|_| "write an address with a port, such as 127.0.0.1:7401, or a port alone".to_owned())
 }
 
 /// Serves clients until a signal comes, and finishes what runs then.
@@ -149,4 +164,26 @@ fn raise_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_address;
+
+    #[test]
+    fn addresses_as_people_write_them() {
+        for (text, address) in [
+            ("127.0.0.1:7400", "127.0.0.1:7400"),
+            ("7401", "127.0.0.1:7401"),
+            (":7401", "127.0.0.1:7401"),
+            ("localhost:7401", "127.0.0.1:7401"),
+            ("[::1]:0", "[::1]:0"),
+            ("0.0.0.0:80", "0.0.0.0:80"),
+        ] {
+            assert_eq!(parse_address(text).map(|address| address.to_string()).as_deref(), Ok(address), "{text}");
+        }
+        for text in ["", "localhost", "127.0.0.1", "127.0.0.1:99999", "99999", "example.com:80"] {
+            assert!(parse_address(text).is_err(), "{text}");
+        }
+    }
 }
