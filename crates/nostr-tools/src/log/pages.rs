@@ -194,14 +194,17 @@ mod tests {
             reader.join().unwrap();
         });
         let log = pages(home.path(), limit);
+        // A page that could not be turned while somebody was reading is turned now.
+        log.append(&[b'x'; 99]).unwrap();
         let lines = lines(&log);
-        assert_eq!(lines.len(), WRITERS * LINES);
+        assert_eq!(lines.len(), WRITERS * LINES + 1);
         for writer in 0..WRITERS {
             let start = format!("{writer}-");
             let own: Vec<&String> = lines.iter().filter(|line| line.starts_with(&start)).collect();
             assert!(own.is_sorted() && own.len() == LINES, "in the order in which they were written");
         }
-        assert!(home.path().join("log.2.jsonl").exists(), "pages were turned meanwhile");
+        assert!(home.path().join("log.1.jsonl").exists(), "a full page is turned");
+        assert!(log.current.metadata().map_or(0, |file| file.len()) < limit, "and a new one begun");
     }
 
     #[test]
