@@ -66,7 +66,7 @@ impl FromStr for Invoice {
         let made = parsed.duration_since_epoch().as_secs();
         Ok(Self {
             amount,
-            hash: PaymentHash(parsed.payment_hash().0),
+            hash: PaymentHash(*parsed.payment_hash().as_ref()),
             payee: parsed.get_payee_pub_key().serialize(),
             description,
             made,
@@ -80,5 +80,31 @@ impl FromStr for Invoice {
             },
             text,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Invoice, Network, NoInvoice};
+
+    /// From the text of BOLT 11: 2500 µBTC for a cup of coffee, within a minute.
+    const COFFEE: &str = "lnbc2500u1pvjluezsp5zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zygspp5qqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqfqypqdq5xysxxatsyp3k7enxv4jsxqzpu9qrsgquk0rl77nj30yxdy8j9vdx85fkpmdla2087ne0xh8nhedh8w27kyke0lp53ut353s06fv3qfegext0eh0ymjpf39tuven09sam30g4vgpfna3rh";
+
+    #[test]
+    fn what_stands_inside_counts() {
+        let invoice: Invoice = COFFEE.parse().unwrap();
+        assert_eq!(invoice.amount.unwrap().to_string(), "250000 sat");
+        assert_eq!(invoice.hash.to_string(), "0001020304050607080900010203040506070809000102030405060708090102");
+        assert_eq!((invoice.description.as_deref(), invoice.network), (Some("1 cup coffee"), Network::Bitcoin));
+        assert_eq!((invoice.made, invoice.expires), (1_496_314_658, 1_496_314_718));
+        assert_eq!(format!("lightning:{}", COFFEE.to_uppercase()).parse::<Invoice>().unwrap(), invoice);
+    }
+
+    #[test]
+    fn what_was_changed_on_its_way_is_no_invoice() {
+        let changed = COFFEE.replace("2500u", "2600u");
+        assert!(matches!(changed.parse::<Invoice>(), Err(NoInvoice::Unreadable(_))));
+        assert!(matches!("x".repeat(5000).parse::<Invoice>(), Err(NoInvoice::TooLong)));
+        assert!("".parse::<Invoice>().is_err());
     }
 }
