@@ -1,0 +1,1 @@
+//! The wallets behind the interface of `rialto-payment`: one module for each.
