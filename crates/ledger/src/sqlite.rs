@@ -58,9 +58,9 @@ impl Sqlite {
         let path = directory.join(FILE);
         // SQLite gives its other files the rights of this one.
         private(&path).map_err(refused)?;
-        let mut writer = Connection::open(&path).map_err(broken)?;
-        prepare(&writer).map_err(broken)?;
-        schema::migrate(&mut writer, broken)?;
+        let mut writer = Connection::open(&path)?;
+        prepare(&writer)?;
+        schema::migrate(&mut writer)?;
         let reader = read_only(&path)?;
         let (tasks, waiting) = mpsc::sync_channel(QUEUE);
         let writing = std::thread::Builder::new().name("ledger".to_owned());
@@ -96,7 +96,7 @@ impl Sqlite {
         Box::pin(async move {
             let reading = tokio::task::spawn_blocking(move || {
                 let connection = reader.lock().unwrap_or_else(PoisonError::into_inner);
-                read(&connection).map_err(broken)
+                read(&connection).map_err(Error::from)
             });
             reading.await.map_err(|error| Error::Broken(error.to_string()))?
         })
@@ -106,8 +106,8 @@ impl Sqlite {
 /// Opens a ledger to look at it, while another process may use it.
 pub fn read_only(path: &Path) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(broken)?;
-    connection.busy_timeout(BUSY).map_err(broken)?;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY)?;
     Ok(connection)
 }
 
@@ -129,8 +129,10 @@ fn private(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
 }
 
-fn broken(error: rusqlite::Error) -> Error {
-    Error::Broken(error.to_string())
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        Error::Broken(error.to_string())
+    }
 }
 
 /// Works until nobody can ask any more.
@@ -156,7 +158,7 @@ fn write(mut connection: Connection, waiting: &mpsc::Receiver<Task>) {
         let done = if wants_full == is_full {
             perform(&mut connection, &tasks)
         } else {
-            Err(broken(rusqlite::Error::InvalidQuery))
+            Err(Error::from(rusqlite::Error::InvalidQuery))
         };
         match done {
             Ok(done) => tasks.into_iter().zip(done).for_each(|(task, done)| answer(task, Ok(done))),
@@ -181,23 +183,22 @@ enum Done {
 
 /// All tasks in one transaction.
 fn perform(connection: &mut Connection, tasks: &[Task]) -> Result<Vec<Done>, Error> {
-    let mut transaction =
-        connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(broken)?;
+    let mut transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let mut done = Vec::with_capacity(tasks.len());
     for task in tasks {
         done.push(match task {
             Task::Commit { steps, .. } => {
                 let outcomes = steps.iter().map(|step| apply::step(&mut transaction, step));
-                Done::Commit(outcomes.collect::<rusqlite::Result<_>>().map_err(broken)?)
+                Done::Commit(outcomes.collect::<rusqlite::Result<_>>()?)
             }
             Task::Sent { ids, .. } => {
-                apply::sent(&transaction, ids).map_err(broken)?;
+                apply::sent(&transaction, ids)?;
                 Done::Sent
             }
-            Task::Purge { before, .. } => Done::Purge(apply::purge(&transaction, *before).map_err(broken)?),
+            Task::Purge { before, .. } => Done::Purge(apply::purge(&transaction, *before)?),
         });
     }
-    transaction.commit().map_err(broken)?;
+    transaction.commit()?;
     Ok(done)
 }
 

@@ -69,18 +69,18 @@ const MIGRATIONS: [&str; 1] = ["
 "];
 
 /// Brings a database up to date.
-pub(super) fn migrate(connection: &mut Connection, broken: impl Fn(rusqlite::Error) -> Error) -> Result<(), Error> {
-    let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(&broken)?;
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), Error> {
+    let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     let Ok(done) = usize::try_from(found) else { return Err(Error::TooNew { found, known }) };
     if found > known {
         return Err(Error::TooNew { found, known });
     }
     for (version, migration) in (1_i64..).zip(MIGRATIONS).skip(done) {
-        let transaction = connection.transaction().map_err(&broken)?;
-        transaction.execute_batch(migration).map_err(&broken)?;
-        transaction.pragma_update(None, "user_version", version).map_err(&broken)?;
-        transaction.commit().map_err(&broken)?;
+        let transaction = connection.transaction()?;
+        transaction.execute_batch(migration)?;
+        transaction.pragma_update(None, "user_version", version)?;
+        transaction.commit()?;
     }
     Ok(())
 }
