@@ -1,1 +1,9 @@
-//! What must survive a crash.
+//! What must survive a crash: jobs with their quotes and answers, credits, and what was spent.
+//!
+//! A provider writes [`Step`](job::Step)s: each moves one job on, together with everything that goes with it, entirely or not at
+//! all. What a step permits (calling a tool, asking for money, publishing an answer) is done after it was committed, never
+//! before. [`sqlite`] is the ledger of one process.
+
+pub mod job;
+pub mod ledger;
+pub mod sqlite;

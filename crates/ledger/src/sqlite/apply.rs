@@ -1,0 +1,210 @@
+//! Steps as SQL. Each is applied inside a savepoint: if anything about it is not as it must be, nothing of it stays.
+
+use crate::job::{Before, Entry, FreeUse, Id, New, Outcome, Quote, Refusal, Stage, Step};
+use rusqlite::{Connection, OptionalExtension, Savepoint, Transaction, params};
+
+/// Jobs that are forgotten at once.
+const PURGED: i64 = 500;
+
+/// Large numbers cannot be; SQLite's are signed.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+pub(super) fn step(transaction: &mut Transaction<'_>, step: &Step) -> rusqlite::Result<Outcome> {
+    let savepoint = transaction.savepoint()?;
+    match tried(&savepoint, step)? {
+        Ok(()) => savepoint.commit().map(|()| Outcome::Taken { fence: 0 }),
+        // Dropping it undoes what was done.
+        Err(refusal) => Ok(Outcome::Refused(refusal)),
+    }
+}
+
+type Tried = rusqlite::Result<Result<(), Refusal>>;
+
+/// Leaves at the first refusal.
+macro_rules! go {
+    ($tried:expr) => {
+        if let Err(refusal) = $tried? {
+            return Ok(Err(refusal));
+        }
+    };
+}
+
+fn tried(savepoint: &Savepoint<'_>, step: &Step) -> Tried {
+    match &step.before {
+        Before::Unknown(new) => go!(begin(savepoint, step, new)),
+        Before::Stage(before) => go!(go_on(savepoint, step, *before)),
+    }
+    if let Some(quote) = &step.quote {
+        go!(put_quote(savepoint, &step.id, quote));
+    }
+    for coin in &step.coins {
+        let sql = "INSERT INTO coin (id, job) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+        if savepoint.prepare_cached(sql)?.execute(params![coin, step.id])? == 0 {
+            return Ok(Err(Refusal::CoinUsed));
+        }
+    }
+    if let Some(entry) = &step.credit {
+        go!(put_credit(savepoint, step, &customer(savepoint, step)?, entry));
+    }
+    if let Some(free) = &step.free_use {
+        go!(use_free(savepoint, &customer(savepoint, step)?, free));
+    }
+    if let Some(answers) = &step.answers {
+        savepoint.prepare_cached("DELETE FROM answer WHERE job = ?1")?.execute([step.id])?;
+        let mut insert = savepoint.prepare_cached("INSERT INTO answer (job, number, event) VALUES (?1, ?2, ?3)")?;
+        for (number, answer) in answers.iter().enumerate() {
+            insert.execute(params![step.id, signed(number as u64), answer])?;
+        }
+    }
+    Ok(Ok(()))
+}
+
+fn customer(savepoint: &Savepoint<'_>, step: &Step) -> rusqlite::Result<Id> {
+    match &step.before {
+        Before::Unknown(new) => Ok(new.customer),
+        Before::Stage(_) => {
+            savepoint.prepare_cached("SELECT customer FROM job WHERE id = ?1")?.query_row([step.id], |row| row.get(0))
+        }
+    }
+}
+
+fn begin(savepoint: &Savepoint<'_>, step: &Step, new: &New) -> Tried {
+    let sql = "INSERT INTO job (id, customer, stage, came, at, origin, request, attempts, sent, paid)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING";
+    let is_running = step.stage == Stage::Running;
+    // What has nothing to say need not be sent.
+    let is_sent = step.stage == Stage::Done && step.answers.as_ref().is_none_or(Vec::is_empty);
+    let inserted = savepoint.prepare_cached(sql)?.execute(params![
+        step.id,
+        new.customer,
+        step.stage.number(),
+        signed(new.came),
+        signed(step.at),
+        new.origin,
+        new.request,
+        is_running,
+        is_sent,
+        step.quote.is_some(),
+    ])?;
+    if inserted == 1 {
+        return Ok(Ok(()));
+    }
+    Ok(Err(Refusal::Known(stage(savepoint, &step.id)?.unwrap_or(Stage::Done))))
+}
+
+fn stage(connection: &Connection, id: &Id) -> rusqlite::Result<Option<Stage>> {
+    let mut select = connection.prepare_cached("SELECT stage FROM job WHERE id = ?1")?;
+    let number: Option<i64> = select.query_row([id], |row| row.get(0)).optional()?;
+    Ok(number.and_then(Stage::from_number))
+}
+
+fn go_on(savepoint: &Savepoint<'_>, step: &Step, before: Stage) -> Tried {
+    let sql = "UPDATE job SET stage = ?3, at = ?4, attempts = attempts + ?5,
+            request = CASE WHEN ?3 = 7 THEN NULL ELSE request END,
+            sent = CASE WHEN ?6 THEN 0 ELSE sent END,
+            paid = paid OR ?7
+        WHERE id = ?1 AND stage = ?2";
+    let changed = savepoint.prepare_cached(sql)?.execute(params![
+        step.id,
+        before.number(),
+        step.stage.number(),
+        signed(step.at),
+        step.stage == Stage::Running,
+        step.answers.is_some(),
+        step.quote.is_some(),
+    ])?;
+    Ok(if changed == 1 { Ok(()) } else { Err(Refusal::Moved) })
+}
+
+fn put_quote(savepoint: &Savepoint<'_>, job: &Id, quote: &Quote) -> Tried {
+    if let Some(hash) = &quote.hash {
+        let mut select = savepoint.prepare_cached("SELECT 1 FROM quote WHERE hash = ?1 AND job <> ?2")?;
+        if select.exists(params![hash.0, job])? {
+            return Ok(Err(Refusal::HashUsed));
+        }
+    }
+    let sql = "INSERT OR REPLACE INTO quote
+            (job, tool, price, credit, rail, money, hash, preimage, invoice, token, expires, paid)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+    savepoint.prepare_cached(sql)?.execute(params![
+        job,
+        quote.tool,
+        signed(quote.price.get()),
+        signed(quote.credit.get()),
+        quote.rail.number(),
+        quote.money.number(),
+        quote.hash.map(|hash| hash.0),
+        quote.preimage.as_ref().map(|preimage| *preimage.reveal()),
+        quote.invoice,
+        quote.token.as_ref().map(|token| token.reveal().to_owned()),
+        signed(quote.expires),
+        signed(quote.paid.get()),
+    ])?;
+    Ok(Ok(()))
+}
+
+fn put_credit(savepoint: &Savepoint<'_>, step: &Step, customer: &Id, entry: &Entry) -> Tried {
+    let before = balance(savepoint, customer)?;
+    let Some(after) = before.checked_add(entry.msat).filter(|after| *after >= 0) else {
+        return Ok(Err(Refusal::NoCredit));
+    };
+    let sql = "INSERT INTO credit (customer, at, msat, balance, job, why) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    savepoint.prepare_cached(sql)?.execute(params![
+        customer,
+        signed(step.at),
+        entry.msat,
+        after,
+        step.id,
+        entry.why
+    ])?;
+    Ok(Ok(()))
+}
+
+/// What a customer has.
+pub(super) fn balance(connection: &Connection, customer: &Id) -> rusqlite::Result<i64> {
+    let sql = "SELECT balance FROM credit WHERE customer = ?1 ORDER BY number DESC LIMIT 1";
+    Ok(connection.prepare_cached(sql)?.query_row([customer], |row| row.get(0)).optional()?.unwrap_or(0))
+}
+
+fn use_free(savepoint: &Savepoint<'_>, customer: &Id, free: &FreeUse) -> Tried {
+    let sql = "INSERT INTO free_use (customer, tool, used) SELECT ?1, ?2, 1 WHERE ?3 > 0
+        ON CONFLICT DO UPDATE SET used = used + 1 WHERE used < ?3";
+    let changed = savepoint.prepare_cached(sql)?.execute(params![customer, free.tool, free.of])?;
+    Ok(if changed == 1 { Ok(()) } else { Err(Refusal::NoneFree) })
+}
+
+pub(super) fn sent(transaction: &Transaction<'_>, ids: &[Id]) -> rusqlite::Result<()> {
+    let mut update = transaction.prepare_cached("UPDATE job SET sent = 1 WHERE id = ?1 AND stage = 7 AND sent = 0")?;
+    for id in ids {
+        update.execute([id])?;
+    }
+    Ok(())
+}
+
+/// Forgets some; says whether there may be more.
+pub(super) fn purge(transaction: &Transaction<'_>, before: u64) -> rusqlite::Result<bool> {
+    // A job with money that may still move is not over, whatever it says.
+    let sql = "SELECT id, paid FROM job WHERE at < ?1 AND sent < 2 AND stage = 7
+            AND NOT EXISTS (SELECT 1 FROM quote WHERE quote.job = job.id AND quote.money IN (1, 2, 3, 4, 5, 9))
+        ORDER BY at LIMIT ?2";
+    let mut select = transaction.prepare_cached(sql)?;
+    let rows = select.query_map(params![signed(before), PURGED], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let old: Vec<(Id, bool)> = rows.collect::<rusqlite::Result<_>>()?;
+    for (id, is_paid) in &old {
+        transaction.prepare_cached("DELETE FROM answer WHERE job = ?1")?.execute([id])?;
+        // Credits and coins belong to jobs that were paid; those stay for ever, and are small.
+        let sql = if *is_paid {
+            "UPDATE job SET sent = 2, origin = '', request = NULL WHERE id = ?1"
+        } else {
+            "DELETE FROM job WHERE id = ?1"
+        };
+        transaction.prepare_cached(sql)?.execute([id])?;
+        if *is_paid {
+            let sql = "UPDATE quote SET preimage = NULL, invoice = NULL, token = NULL WHERE job = ?1";
+            transaction.prepare_cached(sql)?.execute([id])?;
+        }
+    }
+    Ok(signed(old.len() as u64) == PURGED)
+}
