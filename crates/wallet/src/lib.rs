@@ -1,1 +1,5 @@
 //! The wallets behind the interface of `rialto-payment`: one module for each.
+
+pub mod nwc;
+#[cfg(feature = "testing")]
+pub mod testing;
