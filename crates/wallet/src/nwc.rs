@@ -3,14 +3,15 @@
 //! There is no limit for fees in the protocol: what a payment may cost is the wallet's to decide.
 
 mod address;
-pub(crate) mod answer;
-pub(crate) mod line;
+mod answer;
+mod line;
 pub(crate) mod protocol;
 
 pub use address::Invalid;
 
+use crate::answer::{invoice, malformed, read};
 use address::Address;
-use answer::{Balance, Made, Paid, Transaction, Transactions, invoice, malformed, read};
+use answer::{Balance, Made, Paid, Transaction, Transactions};
 use line::{Answer, Insistence, Line, REQUEST_LIFE};
 use rialto_payment::amount::Msat;
 use rialto_payment::invoice::Invoice;

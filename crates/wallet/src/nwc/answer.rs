@@ -1,12 +1,11 @@
 //! What a wallet answers, as far as it can be believed.
 
-use super::line::{Complaint, one_line};
+use super::line::Complaint;
+use crate::answer::{malformed, one_line, preimage};
 use rialto_payment::amount::Msat;
-use rialto_payment::invoice::Invoice;
-use rialto_payment::secret::{PaymentHash, Preimage};
-use rialto_payment::wallet::{Error, Order, Payment, Receipt, Standing};
+use rialto_payment::secret::PaymentHash;
+use rialto_payment::wallet::{Error, Payment, Receipt, Standing};
 use serde::Deserialize;
-use serde_json::Value;
 
 /// Its code for what it does not know.
 const NOT_FOUND: &str = "NOT_FOUND";
@@ -35,29 +34,6 @@ impl From<Complaint> for Error {
             code => Error::Refused(one_line(format!("{} ({code})", complaint.words).trim_start())),
         }
     }
-}
-
-pub(crate) fn malformed(what: &str) -> Error {
-    Error::Malformed(what.to_owned())
-}
-
-/// An invoice that is what was asked for.
-pub(crate) fn invoice(text: &str, order: &Order, hash: Option<PaymentHash>) -> Result<Invoice, Error> {
-    let invoice: Invoice = text.parse().map_err(|error| Error::Malformed(format!("{error}")))?;
-    if invoice.amount != Some(order.amount) {
-        return Err(malformed("the invoice is over another amount than was asked for"));
-    }
-    if hash.is_some_and(|hash| hash != invoice.hash) {
-        return Err(malformed("the invoice has another hash than was asked for"));
-    }
-    Ok(invoice)
-}
-
-/// The preimage of a payment, if one is given.
-pub(crate) fn preimage(text: Option<&str>, hash: PaymentHash) -> Result<Option<Preimage>, Error> {
-    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
-    let preimage = Preimage::from_hex(text).ok().filter(|preimage| preimage.hash() == hash);
-    preimage.map(Some).ok_or_else(|| malformed("the preimage does not belong to the payment"))
 }
 
 #[derive(Debug, Deserialize)]
@@ -159,9 +135,4 @@ impl Transaction {
             _ => Payment::Pending,
         })
     }
-}
-
-pub(super) fn read<T: for<'a> Deserialize<'a>>(value: Value) -> Result<T, Error> {
-    // What stands in the value may be secret, so the words of the error are not repeated.
-    serde_json::from_value(value).map_err(|_| malformed("something is missing, or is not what it should be"))
 }

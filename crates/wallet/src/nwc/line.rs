@@ -7,6 +7,7 @@
 
 use super::address::Address;
 use super::protocol::{self, Encryption};
+use crate::answer::one_line;
 use nostr::prelude::{Event, EventId, Keys, PublicKey, Timestamp};
 use rialto_payment::secret::PaymentHash;
 use rialto_payment::wallet::Error;
@@ -45,9 +46,6 @@ const MAX_OPEN: usize = 1000;
 
 /// Hints that wait for somebody who is slow to take them; the oldest go first.
 const HINTS: usize = 256;
-
-/// The longest words of a wallet that are repeated.
-const MAX_WORDS: usize = 200;
 
 /// What a wallet says instead of a result.
 #[derive(Debug, Clone, Deserialize)]
@@ -220,11 +218,6 @@ async fn undeliverable(publication: &Publication) -> String {
         Verdict::Accepted | Verdict::TooLarge { .. } => None,
     });
     format!("none of its relays took the request: {}", words.unwrap_or_default())
-}
-
-/// Words by others, fit to be repeated.
-pub(crate) fn one_line(words: &str) -> String {
-    words.chars().map(|char| if char.is_control() { ' ' } else { char }).take(MAX_WORDS).collect()
 }
 
 /// Whoever does not wait any more is not answered.
