@@ -196,7 +196,7 @@ fn one_of_many_processes() {
                     let wanted = if number < 5 { number } else { 10_000 + own };
                     let amount = 1 + own % 3;
                     match spending.reserve(&Spend { max_fee: sat(1), ..spend(wanted, amount) }) {
-                        Ok(_) if own % 5 == 0 => spending.failed(&id(wanted), "no route", NOW).unwrap(),
+                        Ok(_) if own.is_multiple_of(5) => spending.failed(&id(wanted), "no route", NOW).unwrap(),
                         Ok(fee) => {
                             assert!(spending.begin(&id(wanted), Rail::Lightning, None, NOW).unwrap());
                             spending.paid(&id(wanted), fee, NOW).unwrap();
