@@ -85,7 +85,7 @@ pub struct Ongoing {
     has_widened: bool,
     is_over: bool,
     purchase: Option<Arc<Purchase>>,
-    payment: Option<Paying>,
+    payment: Option<Box<Paying>>,
     /// Dropped last, when nobody waits for the answer any more.
     _turn: Option<Turn>,
 }
@@ -216,7 +216,7 @@ impl Ongoing {
     /// When to look again if nothing comes; an error if there is no point in it.
     fn due(&mut self) -> Result<Instant, Error> {
         let now = Instant::now();
-        match self.payment.as_mut().map(Paying::stand) {
+        match self.payment.as_mut().map(|payment| payment.stand()) {
             Some(Stand::Deciding) => return Ok(now + DECIDING),
             Some(Stand::Begun) => (self.began, self.heard) = (now, now),
             Some(Stand::Other) | None => {}
@@ -232,7 +232,7 @@ impl Ongoing {
             return Err(complaint.map_or(Error::Silent(AFTER_COMPLAINT), Error::Failed));
         }
         if (total <= now || silence <= now)
-            && let Some(unpaid) = self.payment.as_ref().and_then(Paying::flaw)
+            && let Some(unpaid) = self.payment.as_ref().and_then(|payment| payment.flaw())
         {
             return Err(Error::PaymentRequired(Box::new(unpaid)));
         }
@@ -265,7 +265,7 @@ impl Ongoing {
         let Some(purchase) = self.purchase.clone() else { return Err(Error::unpaid(demand, Why::NotForSale)) };
         let (customer, provider, way, request) = (self.customer.clone(), self.provider, self.way, self.id);
         let deliver = Box::new(move |token: &Secret| paying::deliver(&customer, provider, way, request, token));
-        self.payment = Some(Paying::begin(purchase, request, provider, demand, deliver));
+        self.payment = Some(Box::new(Paying::begin(purchase, request, provider, demand, deliver)));
         Ok(())
     }
 

@@ -84,8 +84,9 @@ impl Paying {
 }
 
 /// Waits until a payment has moved on: `None` if it has begun, else how it ended. For ever if there is none under way.
-pub(super) async fn moved(payment: &mut Option<Paying>) -> Result<Option<Met>, Error> {
-    let Some(Paying { demand, task, phase, has_begun, met, .. }) = payment else { return std::future::pending().await };
+pub(super) async fn moved(payment: &mut Option<Box<Paying>>) -> Result<Option<Met>, Error> {
+    let Some(payment) = payment else { return std::future::pending().await };
+    let Paying { demand, task, phase, has_begun, met, .. } = &mut **payment;
     let Some(running) = task else { return std::future::pending().await };
     let ended = tokio::select! {
         biased;
