@@ -128,6 +128,11 @@ pub trait Wallet: fmt::Debug + Send + Sync {
     fn look_up_payment(&self, hash: PaymentHash) -> Later<'_, Payment>;
 
     fn balance(&self) -> Later<'_, Msat>;
+
+    /// Payments that are worth looking up now. A hint proves nothing.
+    fn hints(&self) -> Option<tokio::sync::broadcast::Receiver<PaymentHash>> {
+        None
+    }
 }
 
 /// What a token says of itself. Nothing of it is certain before its mint has changed it.

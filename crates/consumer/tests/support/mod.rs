@@ -123,6 +123,7 @@ impl Provider {
             templates: &[],
             prompts: &[],
             relays: &[],
+            mints: &[],
         };
         let mut event = offer.write(self.key(), Timestamp::from(at));
         if !sealed {

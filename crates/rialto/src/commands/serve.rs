@@ -3,6 +3,7 @@
 mod arguments;
 mod greeting;
 mod log;
+mod prices;
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -11,8 +12,10 @@ use std::time::Duration;
 use nostr::prelude::RelayUrl;
 use rialto_hub::Hub;
 use rialto_hub::event::Events;
+use rialto_ledger::ledger;
+use rialto_ledger::sqlite::Sqlite;
 use rialto_provider::plan::Plan;
-use rialto_provider::provider::{self, watches};
+use rialto_provider::provider::{self, Books, watches};
 use rialto_relay::clock::SystemClock;
 use rialto_relay::embedded::{self, Relay};
 use rialto_relay::pool::{Options, Pool};
@@ -58,6 +61,7 @@ struct Setup {
 
 async fn serve(setup: Setup, talk: Talk) -> Outcome {
     let Setup { identity, given, mut plan, hub, listen } = setup;
+    let ledger = Sqlite::open(&plan.record).map_err(|error| no_ledger(&error, &identity))?;
     greeting::key(&talk, &identity);
     let (built_in, relays) = relays(given, listen).await?;
     plan.relays = relays.iter().map(|url| url.as_str_without_trailing_slash().to_owned()).collect();
@@ -74,7 +78,9 @@ async fn serve(setup: Setup, talk: Talk) -> Outcome {
     let greeted = tokio::spawn(greeting::ready(talk, plan.clone(), pool.clone(), is_ready));
     let watched = tokio::spawn(watch_relays(pool.clone(), aside.clone()));
     let clock = Arc::new(SystemClock);
-    let served = Box::pin(provider::run(plan, hub.clone(), (pool, arrivals), clock, observer, signals.asked())).await;
+    let books = Books { ledger: Arc::new(ledger), till: None };
+    let served =
+        Box::pin(provider::run(plan, books, hub.clone(), (pool, arrivals), clock, observer, signals.asked())).await;
     greeted.abort();
     watched.abort();
     // If servers do not end in time, the guard ends them.
@@ -85,15 +91,18 @@ async fn serve(setup: Setup, talk: Talk) -> Outcome {
     }
     drop(aside);
     last_words.wait();
-    served.map_err(|error| not_served(&error, &identity))
+    served.map_err(|error| Failure::unexpected("the ledger cannot be used").because(&error).code("ledger"))
 }
 
-fn not_served(error: &std::io::Error, identity: &Identity) -> Failure {
-    match error.kind() {
-        ErrorKind::ResourceBusy => Failure::new(Exit::NotAllowed, "another `rialto serve` runs with this key")
+fn no_ledger(error: &ledger::Error, identity: &Identity) -> Failure {
+    match error {
+        ledger::Error::InUse => Failure::new(Exit::NotAllowed, "another `rialto serve` runs with this key")
             .code("key_in_use")
             .hint("serve several servers with --config, or give each its own key with --key FILE"),
-        _ => Failure::unexpected(format!("cannot keep a record beside {}", identity.path.display())).because(error),
+        _ => {
+            let words = format!("cannot open the ledger of the key in {}", identity.path.display());
+            Failure::unexpected(words).because(error).code("ledger")
+        }
     }
 }
 

@@ -9,11 +9,12 @@ use clap::Args;
 use nostr::prelude::{Keys, PublicKey, RelayUrl};
 use rialto_hub::plan::{Plan as HubPlan, ServerPlan, Transport};
 use rialto_provider::limits::Limits;
-use rialto_provider::plan::{Access, DEFAULT_WINDOW, Ending, Plan};
+use rialto_provider::plan::{Access, DEFAULT_QUOTE, DEFAULT_WINDOW, Ending, Plan};
 use rialto_wire::dvmcp::request::OpenJobs;
 use rialto_wire::service::Wire;
 
 use crate::commands::gateway::SettingFlags;
+use crate::commands::serve::prices::{PriceFlags, Tariff};
 use crate::environment::Environment;
 use crate::failure::{Failure, Outcome};
 use crate::identity::Identity;
@@ -104,6 +105,9 @@ pub(crate) struct Arguments {
     max_running: usize,
 
     #[command(flatten)]
+    prices: PriceFlags,
+
+    #[command(flatten)]
     settings: SettingFlags,
 
     #[command(flatten)]
@@ -127,6 +131,7 @@ pub(super) struct Service {
     tools: Vec<String>,
     hidden: Vec<String>,
     record: PathBuf,
+    tariff: Tariff,
 }
 
 impl Arguments {
@@ -163,6 +168,7 @@ impl Arguments {
             tools: self.tool.clone(),
             hidden: self.hide_tool.clone(),
             record,
+            tariff: self.prices.read()?,
         })
     }
 
@@ -212,6 +218,9 @@ impl Service {
             ending: self.ending,
             relays: Vec::new(),
             record: self.record,
+            prices: self.tariff.prices,
+            idempotent: self.tariff.idempotent,
+            quote: DEFAULT_QUOTE,
         }
     }
 }
