@@ -25,7 +25,7 @@ use wallet::Wallet;
 /// use them over a relay.
 ///
 /// Starts a private Bitcoin chain and two Lightning nodes, funds them and opens a channel each way. Each wallet begins with
-/// about 10 million satoshi that are worth nothing. When both can pay, one line is written to standard output:
+/// nearly 10 million satoshi that are worth nothing. When both can pay, one line is written to standard output:
 ///
 ///     {"provider":"nostr+walletconnect://…","customer":"nostr+walletconnect://…"}
 ///
@@ -101,10 +101,10 @@ fn start(arguments: &Arguments) -> Result<(), Error> {
     // In a task, not in this thread: the nodes wait for futures of their own wherever they are called, and in this thread they
     // would be woken in our place.
     let task = runtime.spawn(run(arguments.relay.clone(), directory.to_owned()));
-    let outcome = runtime.block_on(task).map_err(io::Error::other).map_err(Error::from).flatten();
+    let outcome = runtime.block_on(task).map_err(io::Error::other);
     // Nothing may still write into the directory when it is removed.
     drop(runtime);
-    outcome
+    outcome?
 }
 
 fn prepare(directory: &Path) -> Result<(), Error> {

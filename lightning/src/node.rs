@@ -1,7 +1,7 @@
 //! One Lightning node: an ldk-node on the private chain, with its files in a directory of its own.
 
 use ldk_node::bitcoin::Network;
-use ldk_node::config::{AnchorChannelsConfig, Config};
+use ldk_node::config::Config;
 use ldk_node::lightning::ln::msgs::SocketAddress;
 use ldk_node::logger::LogLevel;
 use ldk_node::{Builder, Node as Inner};
@@ -45,7 +45,6 @@ fn build(name: &str, directory: &Path, chain: SocketAddr, port: u16) -> Result<I
     let config = Config {
         network: Network::Regtest,
         listening_addresses: Some(vec![SocketAddress::TcpIpV4 { addr: Ipv4Addr::LOCALHOST.octets(), port }]),
-        anchor_channels_config: Some(AnchorChannelsConfig::default()),
         ..Config::default()
     };
     let mut builder = Builder::from_config(config);

@@ -163,3 +163,79 @@ fn close(connection: &Connection, kind: Kind, cipher: Cipher, request: Option<Ev
     let unsigned = UnsignedEvent::new(service.public_key(), Timestamp::now(), kind, tags, content.ok()?);
     Some(sign(service, unsigned))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Cipher, Code, Failure, REQUEST, info, is_request, notifications, read, response};
+    use crate::connection::Connection;
+    use nostr::nips::{nip04, nip44};
+    use nostr::prelude::{Event, Keys, Kind, PublicKey, Tag, Timestamp, UnsignedEvent};
+    use rialto_relay::sign::sign;
+    use serde_json::{Value, json};
+
+    const NOW: u64 = 1_800_000_000;
+
+    fn connection() -> (Connection, Keys) {
+        let client = Keys::generate();
+        (Connection { service: Keys::generate(), client: client.public_key() }, client)
+    }
+
+    fn event(by: &Keys, to: PublicKey, kind: Kind, tags: Vec<Tag>, content: String) -> Event {
+        let tags = [Tag::public_key(to)].into_iter().chain(tags);
+        sign(by, UnsignedEvent::new(by.public_key(), Timestamp::from(NOW), kind, tags, content))
+    }
+
+    #[test]
+    fn only_the_clients_requests_to_us_count_and_only_while_they_are_meant_to() {
+        let (connection, client) = connection();
+        let (me, other) = (connection.service.public_key(), Keys::generate());
+        let until = |time: u64| vec![Tag::expiration(Timestamp::from(time))];
+        for (counts, by, to, kind, tags) in [
+            (true, &client, me, REQUEST, vec![]),
+            (true, &client, me, REQUEST, until(NOW)),
+            (false, &client, me, REQUEST, until(NOW - 1)),
+            (false, &other, me, REQUEST, vec![]),
+            (false, &client, other.public_key(), REQUEST, vec![]),
+            (false, &client, me, Kind::Custom(23195), vec![]),
+        ] {
+            let event = event(by, to, kind, tags, String::new());
+            assert_eq!(is_request(&connection, &event, Timestamp::from(NOW)), counts, "{event:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_is_answered_the_way_it_came() {
+        let (connection, client) = connection();
+        let (secret, me) = (client.secret_key(), connection.service.public_key());
+        let text = json!({"method": "get_info", "params": {"a": 1}}).to_string();
+        let nip44_tag = vec![Tag::custom("encryption", ["nip44_v2"])];
+        for (cipher, content, tags) in [
+            (Cipher::Nip44, nip44::encrypt(secret, &me, &text, nip44::Version::V2).unwrap(), nip44_tag),
+            (Cipher::Nip04, nip04::encrypt(secret, &me, &text).unwrap(), vec![]),
+        ] {
+            let request = read(&connection, &event(&client, me, REQUEST, tags, content)).unwrap();
+            assert_eq!((request.ticket.cipher, request.ticket.method.as_str()), (cipher, "get_info"));
+            assert_eq!(request.params, json!({"a": 1}));
+            let failure = Failure::new(Code::InsufficientBalance, "poor");
+            let answer = response(&connection, &request.ticket, &Err(failure)).unwrap();
+            answer.verify().unwrap();
+            assert_eq!(answer.tags.event_ids().next(), Some(request.ticket.id));
+            let text = match cipher {
+                Cipher::Nip44 => nip44::decrypt(secret, &me, &answer.content),
+                Cipher::Nip04 => nip04::decrypt(secret, &me, &answer.content),
+            };
+            let body: Value = serde_json::from_str(&text.unwrap()).unwrap();
+            let error = json!({"code": "INSUFFICIENT_BALANCE", "message": "poor"});
+            assert_eq!(body, json!({"result_type": "get_info", "error": error, "result": null}));
+        }
+    }
+
+    #[test]
+    fn news_goes_out_in_both_kinds() {
+        let (connection, _) = connection();
+        info(&connection).verify().unwrap();
+        let kinds: Vec<u16> =
+            notifications(&connection, "payment_sent", &json!({})).iter().map(|event| event.kind.as_u16()).collect();
+        assert_eq!(kinds, [23197, 23196]);
+    }
+}

@@ -45,13 +45,15 @@ pub(crate) enum Error {
 /// What makes the loop turn.
 enum Cause {
     Arrival(Arrival),
-    News(News),
+    News(Box<News>),
 }
 
 pub(crate) struct Wallet {
     name: &'static str,
     node: Arc<Node>,
     connection: Connection,
+    /// What the wallet says about itself.
+    info: Event,
     pool: Pool,
     arrivals: mpsc::Receiver<Arrival>,
     intake: Intake,
@@ -80,13 +82,14 @@ impl Wallet {
             });
             return Err(unusable(complaint.unwrap_or_else(|| "it does not answer".to_owned())));
         }
-        let publication = pool.publish(&nwc::info(&connection));
+        let info = nwc::info(&connection);
+        let publication = pool.publish(&info);
         let report = tokio::time::timeout(PATIENCE, publication.settled()).await;
         if !report.is_ok_and(|report| report.accepted > 0) {
             return Err(unusable("it does not take the wallet's info event".to_owned()));
         }
         let (intake, book, waiting) = (Intake::default(), Book::default(), HashMap::new());
-        Ok(Self { name, node, connection, pool, arrivals, intake, book, waiting })
+        Ok(Self { name, node, connection, info, pool, arrivals, intake, book, waiting })
     }
 
     /// Serves for good.
@@ -98,7 +101,7 @@ impl Wallet {
                     Some(arrival) => Cause::Arrival(arrival),
                     None => return,
                 },
-                news = node.next_event_async() => Cause::News(news),
+                news = node.next_event_async() => Cause::News(Box::new(news)),
             };
             self.turn(cause);
         }
@@ -107,9 +110,11 @@ impl Wallet {
     fn turn(&mut self, cause: Cause) {
         match cause {
             Cause::Arrival(Arrival::Event { event, .. }) => self.arrived(&event),
-            Cause::Arrival(Arrival::Repeat { .. } | Arrival::Subscribed { .. }) => {}
+            Cause::Arrival(Arrival::Repeat { .. }) => {}
+            // A relay that was away may have forgotten us.
+            Cause::Arrival(Arrival::Subscribed { .. }) => drop(self.pool.publish(&self.info)),
             Cause::News(news) => {
-                self.learn(news);
+                self.learn(&news);
                 // If this cannot be written down the same news comes again, and changes nothing then.
                 let _ = self.node.event_handled();
             }

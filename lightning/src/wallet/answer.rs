@@ -65,7 +65,7 @@ impl Wallet {
     }
 
     /// What belongs to the wallet, without what channels keep back as a security and without what is on its way out.
-    fn balance_msat(&self) -> u64 {
+    pub(super) fn balance_msat(&self) -> u64 {
         self.node.list_channels().iter().map(|channel| channel.outbound_capacity_msat).sum()
     }
 

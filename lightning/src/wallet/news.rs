@@ -10,13 +10,14 @@ use ldk_node::payment::PaymentKind;
 use serde_json::json;
 
 impl Wallet {
-    pub(super) fn learn(&mut self, news: News) {
-        match news {
+    pub(super) fn learn(&mut self, news: &News) {
+        match *news {
             News::PaymentSuccessful { payment_hash, payment_preimage, fee_paid_msat, .. } => {
                 self.sent(payment_hash, payment_preimage.map(Preimage), fee_paid_msat.unwrap_or(0));
             }
-            News::PaymentFailed { payment_hash: Some(hash), reason, .. } => {
-                let reason = reason.map_or_else(|| "nobody knows why".to_owned(), |reason| format!("{reason:?}"));
+            News::PaymentFailed { payment_hash: Some(hash), ref reason, .. } => {
+                let reason =
+                    reason.as_ref().map_or_else(|| "nobody knows why".to_owned(), |reason| format!("{reason:?}"));
                 self.came_back(hash, &reason);
             }
             News::PaymentReceived { payment_hash, amount_msat, .. } => self.received(payment_hash, amount_msat),

@@ -40,11 +40,7 @@ impl Wallet {
         if invoice.is_expired() {
             return Err(Failure::new(Code::PaymentFailed, "the invoice has expired"));
         }
-        let spendable_msat = self.spendable_msat();
-        if amount_msat > spendable_msat {
-            let words = format!("{amount_msat} msat are more than the {spendable_msat} msat that can be sent");
-            return Err(Failure::new(Code::InsufficientBalance, words));
-        }
+        self.can_send(amount_msat)?;
         let payment = self.node.bolt11_payment();
         let sent = match invoice.amount_milli_satoshis() {
             Some(_) => payment.send(&invoice, None),
@@ -59,6 +55,20 @@ impl Wallet {
         }
         self.book.write(entry(&invoice, hash, amount_msat, self.moment().now));
         Ok(Answer::When(hash))
+    }
+
+    /// A payment that has no chance is not begun: the node would try for seconds.
+    fn can_send(&self, amount_msat: u64) -> Result<(), Failure> {
+        let spendable_msat = self.spendable_msat();
+        if amount_msat <= spendable_msat {
+            return Ok(());
+        }
+        if spendable_msat == 0 && amount_msat <= self.balance_msat() {
+            let words = "too many payments are on their way; try again when some have ended";
+            return Err(Failure::new(Code::PaymentFailed, words));
+        }
+        let words = format!("{amount_msat} msat are more than the {spendable_msat} msat that can be sent");
+        Err(Failure::new(Code::InsufficientBalance, words))
     }
 }
 

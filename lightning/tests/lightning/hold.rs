@@ -11,7 +11,7 @@ const HASH: &str = "4bb06f8e4e3a7715d201d573d0aa423762e55dabd61a2c02278fa56cc6d2
 
 /// Begins to pay an invoice; the answer comes when the payee has decided.
 async fn begin(payer: &Client, invoice: &Value) -> Event {
-    let request = payer.request("pay_invoice", json!({"invoice": invoice["invoice"]}), Cipher::Nip44, vec![]);
+    let request = payer.request("pay_invoice", &json!({"invoice": invoice["invoice"]}), Cipher::Nip44, vec![]);
     payer.send(&request).await;
     request
 }

@@ -2,6 +2,8 @@
 //!
 //! Each test has a network of its own, so that nobody else moves the money that it counts.
 
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+
 mod hold;
 mod payments;
 mod program;

@@ -34,7 +34,7 @@ async fn a_payment_moves_its_value_once() {
     assert_eq!(again, Err("OTHER".to_owned()));
     // And in the other direction, with the older encryption.
     let back = customer.invoice(4_000).await;
-    let request = provider.request("pay_invoice", json!({"invoice": back["invoice"]}), Cipher::Nip04, vec![]);
+    let request = provider.request("pay_invoice", &json!({"invoice": back["invoice"]}), Cipher::Nip04, vec![]);
     provider.send(&request).await;
     provider.answer(&request, Cipher::Nip04).await.unwrap();
     world.until_balances((had + 17_000, gave - 17_000)).await;
@@ -87,4 +87,28 @@ async fn an_invoice_without_an_amount_takes_what_the_payer_names() {
     world.customer.call("pay_invoice", some).await.unwrap();
     world.until_balances((had + 7_000, gave - 7_000)).await;
     assert_eq!(world.provider.lookup(&open["payment_hash"]).await["amount"], 7_000);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_payments_at_once_add_up() {
+    let world = World::start().await;
+    let (had, gave) = world.balances().await;
+    let mut paying = Vec::new();
+    for number in 1..=12 {
+        // Different amounts, so that no two mistakes can make up for each other.
+        let both = [(&world.provider, &world.customer, 1_000 * number), (&world.customer, &world.provider, number)];
+        for (payee, payer, amount) in both {
+            let invoice = payee.invoice(amount).await;
+            let params = json!({"invoice": invoice["invoice"]});
+            paying.push((payer, payer.request("pay_invoice", &params, Cipher::Nip44, vec![])));
+        }
+    }
+    for (payer, request) in &paying {
+        payer.send(request).await;
+    }
+    for (payer, request) in &paying {
+        payer.answer(request, Cipher::Nip44).await.unwrap();
+    }
+    // 1 + 2 + … + 12 = 78, in whole satoshi one way and in thousandths the other.
+    world.until_balances((had + 78_000 - 78, gave - 78_000 + 78)).await;
 }

@@ -11,7 +11,7 @@ async fn a_request_that_comes_twice_is_acted_on_once() {
     let (provider, customer) = (&world.provider, &world.customer);
     let before = provider.call("list_transactions", json!({"unpaid": true})).await.unwrap();
     assert_eq!(before["transactions"], json!([]));
-    let request = provider.request("make_invoice", json!({"amount": 1_000}), Cipher::Nip44, vec![]);
+    let request = provider.request("make_invoice", &json!({"amount": 1_000}), Cipher::Nip44, vec![]);
     // A second connection, so that the relay passes it on as if it were new.
     let other = Client::connect(&provider.uri.to_string()).await;
     for client in [provider, &other, provider] {
@@ -23,7 +23,7 @@ async fn a_request_that_comes_twice_is_acted_on_once() {
     assert_eq!(provider.answers(&request), 1);
 
     let (had, gave) = world.balances().await;
-    let paying = customer.request("pay_invoice", json!({"invoice": invoice["invoice"]}), Cipher::Nip44, vec![]);
+    let paying = customer.request("pay_invoice", &json!({"invoice": invoice["invoice"]}), Cipher::Nip44, vec![]);
     customer.send(&paying).await;
     customer.send(&paying).await;
     customer.answer(&paying, Cipher::Nip44).await.unwrap();
@@ -43,12 +43,12 @@ async fn nobody_else_is_answered() {
     let stranger = provider.request_by(&Keys::generate(), &text, Cipher::Nip44, vec![]);
     // By our client, but to another wallet.
     let astray = {
-        let content = provider.request("get_balance", json!({}), Cipher::Nip04, vec![]).content;
+        let content = provider.request("get_balance", &json!({}), Cipher::Nip04, vec![]).content;
         let to = Tag::public_key(world.customer.uri.public_key);
         EventBuilder::new(Kind::from(23194), content).tag(to).finalize(&provider.keys).unwrap()
     };
     let past = Timestamp::from(Timestamp::now().as_secs() - 5);
-    let late = provider.request("make_invoice", json!({"amount": 1_000}), Cipher::Nip44, vec![expiration(past)]);
+    let late = provider.request("make_invoice", &json!({"amount": 1_000}), Cipher::Nip44, vec![expiration(past)]);
     for event in [&stranger, &astray, &late] {
         // The relay itself may turn away what has expired; what matters is that nothing comes of it.
         provider.pool.publish(event).finished().await;
@@ -92,7 +92,7 @@ async fn a_wallet_says_what_it_is_and_what_it_does_not_know() {
     let garbled = provider.request_by(&provider.keys, "not JSON", Cipher::Nip44, vec![]);
     provider.send(&garbled).await;
     assert_eq!(provider.answer(&garbled, Cipher::Nip44).await, Err("OTHER".to_owned()));
-    let unknown = provider.request("get_info", json!({}), Cipher::Nip04, vec![Tag::custom("encryption", ["rot13"])]);
+    let unknown = provider.request("get_info", &json!({}), Cipher::Nip04, vec![Tag::custom("encryption", ["rot13"])]);
     provider.send(&unknown).await;
     assert_eq!(provider.answer(&unknown, Cipher::Nip44).await, Err("UNSUPPORTED_ENCRYPTION".to_owned()));
 }

@@ -63,7 +63,7 @@ impl Client {
     }
 
     /// A signed request, which nobody has yet.
-    pub(crate) fn request(&self, method: &str, params: Value, cipher: Cipher, tags: Vec<Tag>) -> Event {
+    pub(crate) fn request(&self, method: &str, params: &Value, cipher: Cipher, tags: Vec<Tag>) -> Event {
         self.request_by(&self.keys, &json!({"method": method, "params": params}).to_string(), cipher, tags)
     }
 
@@ -104,7 +104,7 @@ impl Client {
     }
 
     pub(crate) async fn call(&self, method: &str, params: Value) -> Answer {
-        let request = self.request(method, params, Cipher::Nip44, vec![]);
+        let request = self.request(method, &params, Cipher::Nip44, vec![]);
         self.send(&request).await;
         self.answer(&request, Cipher::Nip44).await
     }
@@ -132,8 +132,8 @@ impl Client {
         let mut found = Vec::new();
         for kind in [23196, 23197] {
             let event = self.until(|heard| {
-                let of_kind = heard.notifications.iter().filter(|event| event.kind == Kind::from(kind));
-                of_kind.filter(|event| self.reads(event, name, hash)).cloned().next()
+                let mut of_kind = heard.notifications.iter().filter(|event| event.kind == Kind::from(kind));
+                of_kind.find(|event| self.reads(event, name, hash)).cloned()
             });
             found.push(Notification::from_event(&self.uri, &event.await).unwrap());
         }
