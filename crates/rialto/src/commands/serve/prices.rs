@@ -6,9 +6,12 @@ use std::path::Path;
 use clap::Args;
 use nostr::prelude::PublicKey;
 use rialto_payment::price::{Prices, Rule};
+use rialto_payment::secret::Secret;
 use serde::Deserialize;
 
+use crate::environment::Environment;
 use crate::failure::Failure;
+use crate::wallet;
 
 /// More than this for one call is a mistake in units.
 const MAX_SAT: u64 = 100_000_000;
@@ -23,6 +26,10 @@ pub(crate) struct PriceFlags {
     /// File with prices: by size, with free calls, with discounts
     #[arg(long, value_name = "FILE")]
     prices: Option<std::path::PathBuf>,
+
+    /// The wallet that is paid: env:NAME or file:PATH with its address [default: that of `rialto wallet connect`]
+    #[arg(long, value_name = "WALLET")]
+    wallet: Option<String>,
 
     /// A tool that may be called again if nobody knows whether it was: twice does what once does; may be repeated
     #[arg(long, value_name = "TOOL")]
@@ -77,6 +84,21 @@ pub(super) struct Tariff {
 }
 
 impl PriceFlags {
+    /// The wallet that is paid; none if nothing costs anything.
+    pub(super) fn wallet(&self, tariff: &Tariff, environment: &Environment) -> Result<Option<Secret>, Failure> {
+        let given = match &self.wallet {
+            Some(text) => Some(wallet::given(text, environment)?),
+            None => wallet::kept(environment)?,
+        };
+        if given.is_none() && !tariff.prices.are_free() {
+            return Err(Failure::usage("there is a price, but no wallet to be paid with")
+                .code("no_wallet")
+                .hint("rialto wallet connect    connects one; or --wallet file:PATH"));
+        }
+        // What was taken before prices were given up must still be given back.
+        Ok(given)
+    }
+
     pub(super) fn read(&self) -> Result<Tariff, Failure> {
         let mut tariff = self.prices.as_deref().map_or_else(|| Ok(Tariff::default()), file)?;
         for given in &self.price {
@@ -134,7 +156,12 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             path
         });
-        PriceFlags { price: price.iter().map(ToString::to_string).collect(), prices, idempotent: vec!["get".into()] }
+        PriceFlags {
+            wallet: None,
+            price: price.iter().map(ToString::to_string).collect(),
+            prices,
+            idempotent: vec!["get".into()],
+        }
     }
 
     #[test]
