@@ -16,7 +16,7 @@ pub mod oauth;
 mod oldest;
 mod reach;
 
-pub use agent::{Agent, Options, Trouble};
+pub use agent::{Agent, Document, Options, Trouble};
 pub use carrier::{End, carry};
 pub use endpoint::{Endpoint, Invalid, Way};
 

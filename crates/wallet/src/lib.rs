@@ -1,1 +1,3 @@
 //! The wallets behind the interface of `rialto-payment`: one module for each.
+
+pub mod cashu;
