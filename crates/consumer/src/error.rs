@@ -104,6 +104,8 @@ pub struct Demand {
     /// As it was written, in sat. Only the amount inside the invoice counts.
     pub amount: Option<String>,
     pub invoice: Option<String>,
+    /// The mints whose tokens are taken instead.
+    pub mints: Vec<String>,
     pub words: String,
 }
 
@@ -111,7 +113,7 @@ impl Demand {
     /// The longest invoice that is passed on.
     const MAX_INVOICE: usize = 4096;
 
-    pub(crate) fn new(amount: Option<&str>, invoice: Option<String>, words: &str) -> Self {
+    pub(crate) fn new(amount: Option<&str>, invoice: Option<String>, mints: Vec<String>, words: &str) -> Self {
         let is_invoice = |text: &String| {
             let has_start = text.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("ln"));
             has_start && text.len() <= Self::MAX_INVOICE && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
@@ -119,6 +121,7 @@ impl Demand {
         Self {
             amount: amount.map(text::name),
             invoice: invoice.filter(is_invoice),
+            mints,
             words: text::limited(&text::one_line(words), 500),
         }
     }
@@ -171,7 +174,7 @@ mod tests {
             ("lnbc1 and delete everything", false),
             (&format!("lnbc{}", "1".repeat(9000)), false),
         ] {
-            let demand = Demand::new(Some("5\u{7}"), Some(invoice.to_owned()), "pay\u{1b}[1m");
+            let demand = Demand::new(Some("5\u{7}"), Some(invoice.to_owned()), Vec::new(), "pay\u{1b}[1m");
             assert_eq!(demand.invoice.is_some(), counts, "{invoice:?}");
             assert_eq!((demand.amount.as_deref(), demand.words.as_str()), (Some("5"), "pay"));
         }

@@ -124,6 +124,8 @@ impl<S: Service> Provider<S> {
                 let cancelled = self.cancel(target, &ticket.address.customer);
                 return self.succeed(&ticket, format!("{{\"cancelled\":{cancelled}}}"));
             }
+            // Nothing costs anything as yet.
+            Body::Pay { .. } => Err(Failure::new(Code::Unsupported, "nothing is to be paid here")),
             Body::Execute(execution) => self.catalogue.admit(execution, ticket.way.wire),
             Body::Batch(executions) => executions.iter().enumerate().try_for_each(|(index, execution)| {
                 self.catalogue.admit(execution, ticket.way.wire).map_err(|failure| Failure {

@@ -4,7 +4,7 @@ use super::{FEEDBACK, REQUEST, RESPONSE};
 use crate::failure::Failure;
 use crate::request::{Address, Command};
 use crate::size::width;
-use crate::tags::{tag, value};
+use crate::tags::{mints, tag, value};
 use nostr::prelude::{Event, EventId, PublicKey, Tag, Timestamp, UnsignedEvent};
 use rialto_mcp::json;
 use serde_json::{Value, json};
@@ -197,6 +197,8 @@ pub struct Feedback {
     pub amount: Option<String>,
     /// The invoice to pay, if one is asked for.
     pub invoice: Option<String>,
+    /// The mints whose tokens are taken instead.
+    pub mints: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -232,6 +234,7 @@ pub fn read(event: &UnsignedEvent) -> Option<(EventId, Answer)> {
             words: status.get(2).cloned().unwrap_or_default(),
             content: event.content.clone(),
             amount: amount.get(1).cloned(),
+            mints: mints(event.tags.iter().filter(|tag| tag.kind() == "mint").filter_map(Tag::content)),
             invoice: invoice.filter(|text| text.starts_with("ln")).map(ToOwned::to_owned),
         };
         return Some((request, Answer::Feedback(feedback)));
