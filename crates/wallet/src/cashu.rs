@@ -38,7 +38,6 @@ pub use place::Unusable;
 pub use sweep::Pending;
 
 use branch::Branch;
-use cdk_redb::WalletRedbDatabase;
 use memory::{Asked, Memory, Paying};
 use place::Place;
 use rialto_http::client::Agent;
@@ -47,7 +46,7 @@ use rialto_payment::invoice::Invoice;
 use rialto_payment::secret::{PaymentHash, Preimage, Secret};
 use rialto_payment::wallet::{Abilities, Error, Later, Lock, Order, Payment, Purse, Receipt, Standing, Token, Wallet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use trouble::own;
 
@@ -97,8 +96,7 @@ impl Cashu {
     pub async fn open(settings: Settings) -> Result<Self, Unusable> {
         let place = Place::open(&settings.directory)?;
         let unusable = |words: String| Unusable::Store { path: place.store.clone(), words };
-        let store = WalletRedbDatabase::new(&place.store).map_err(|error| unusable(error.to_string()))?;
-        let memory = Memory(Arc::new(store));
+        let memory = Memory::open(&place.store).await.map_err(unusable)?;
         let key = cdk::nuts::SecretKey::from_slice(&settings.key).map_err(|_| unusable("the key is not a key".into()))?;
         let mut branches = Vec::new();
         for mint in settings.mints.iter() {

@@ -5,9 +5,11 @@
 use super::trouble::own;
 use cdk::cdk_database::{Error as StoreError, WalletDatabase};
 use cdk::nuts::BlindedMessage;
+use cdk_redb::WalletRedbDatabase;
 use rialto_payment::wallet::Error;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 use std::sync::Arc;
 
 pub(super) type Store = Arc<dyn WalletDatabase<StoreError> + Send + Sync>;
@@ -110,6 +112,15 @@ impl Record for Sending {
 pub(super) struct Memory(pub(super) Store);
 
 impl Memory {
+    /// Opens the store. A new one lacks the table of unfinished operations until the first, and asking for them fails; taking
+    /// away one that never was makes the table.
+    pub(super) async fn open(path: &Path) -> Result<Self, String> {
+        let store: Store = Arc::new(WalletRedbDatabase::new(path).map_err(|error| error.to_string())?);
+        let none = serde_json::from_str(r#""00000000-0000-0000-0000-000000000000""#).map_err(|error| error.to_string())?;
+        store.delete_saga(&none).await.map_err(|error| error.to_string())?;
+        Ok(Self(store))
+    }
+
     pub(super) async fn read<T: Record>(&self, key: &str) -> Result<Option<T>, Error> {
         let Some(bytes) = self.0.kv_read(OURS, T::SHELF, key).await.map_err(own)? else { return Ok(None) };
         serde_json::from_slice(&bytes).map(Some).map_err(|_| own("a record cannot be read"))

@@ -200,3 +200,6 @@ fn number(text: &str) -> Option<u64> {
     // Before 10^12 nobody takes seconds for anything else; zero means "none" to some.
     (number.to_string() == text && (1..1_000_000_000_000).contains(&number)).then_some(number)
 }
+
+#[cfg(test)]
+mod tests;

@@ -94,7 +94,12 @@ impl Ours {
         let invoice = self.wallet().make(&order).await.unwrap();
         mint.pay(&invoice.text);
         let settled = Standing::Settled { amount: sat(amount) };
-        eventually(|| async { self.wallet().look_up(invoice.hash).await == Ok(settled) }).await;
+        eventually(|| async {
+            let found = self.wallet().look_up(invoice.hash).await;
+            assert!(matches!(found, Ok(Standing::Open | Standing::Settled { .. })), "{found:?}");
+            found == Ok(settled)
+        })
+        .await;
     }
 }
 
@@ -121,7 +126,11 @@ impl Customer {
         let wallet = builder.seed(seed()).without_rate_limiting().build().unwrap();
         let quote = wallet.mint_quote(PaymentMethod::BOLT11, Some(amount.into()), None, None).await.unwrap();
         mint.pay(&quote.request);
-        eventually(|| async { wallet.mint(&quote.id, SplitTarget::None, None).await.is_ok() }).await;
+        eventually(|| async {
+            wallet.check_mint_quote_status(&quote.id).await.unwrap().state == cdk::nuts::MintQuoteState::Paid
+        })
+        .await;
+        wallet.mint(&quote.id, SplitTarget::None, None).await.unwrap();
         Self { wallet, _directory: directory }
     }
 
