@@ -69,7 +69,10 @@ pub struct Settings {
 
 impl std::fmt::Debug for Settings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Settings").field("directory", &self.directory).field("mints", &self.mints).finish_non_exhaustive()
+        f.debug_struct("Settings")
+            .field("directory", &self.directory)
+            .field("mints", &self.mints)
+            .finish_non_exhaustive()
     }
 }
 
@@ -97,7 +100,8 @@ impl Cashu {
         let place = Place::open(&settings.directory)?;
         let unusable = |words: String| Unusable::Store { path: place.store.clone(), words };
         let memory = Memory::open(&place.store).await.map_err(unusable)?;
-        let key = cdk::nuts::SecretKey::from_slice(&settings.key).map_err(|_| unusable("the key is not a key".into()))?;
+        let key =
+            cdk::nuts::SecretKey::from_slice(&settings.key).map_err(|_| unusable("the key is not a key".into()))?;
         let mut branches = Vec::new();
         for mint in settings.mints.iter() {
             let branch = Branch::open(mint.clone(), memory.clone(), place.seed.clone(), key.clone());

@@ -128,7 +128,9 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Address>().unwrap().url.as_str(), url);
         }
-        for text in ["", "alice", "@example.com", "alice@", "a/b@example.com", "alice@example.com/x", "a@b@c", "a b@c.example"] {
+        for text in
+            ["", "alice", "@example.com", "alice@", "a/b@example.com", "alice@example.com/x", "a@b@c", "a b@c.example"]
+        {
             assert!(text.parse::<Address>().is_err(), "{text}");
         }
     }

@@ -8,7 +8,7 @@ use super::memory::{Memory, Received, Recovering, Sending};
 use super::place::Seed;
 use super::trouble::{own, undone, within};
 use cdk::mint_url::MintUrl;
-use cdk::nuts::{CurrencyUnit, KeySetInfo, RestoreRequest, SecretKey};
+use cdk::nuts::{CheckStateRequest, CurrencyUnit, KeySetInfo, PublicKey, RestoreRequest, SecretKey, State};
 use cdk::wallet::types::{OperationData, ReceiveSagaState, TransactionDirection, TransactionStatus, WalletSagaState};
 use cdk::wallet::{Wallet as Cdk, WalletBuilder};
 use rialto_payment::wallet::Error;
@@ -78,13 +78,17 @@ impl Branch {
     /// The keysets as they were last seen, without asking.
     pub(super) fn known_keysets(&self) -> Vec<KeySetInfo> {
         let metadata = self.wallet.metadata_cache.get_cached();
-        metadata.map(|metadata| metadata.keysets.values().map(|keyset| (**keyset).clone()).collect()).unwrap_or_default()
+        metadata
+            .map(|metadata| metadata.keysets.values().map(|keyset| (**keyset).clone()).collect())
+            .unwrap_or_default()
     }
 
     /// The keysets, asked for where they are not known.
     pub(super) async fn keysets(&self) -> Result<Vec<KeySetInfo>, Error> {
         within(self.wallet.load_mint_info()).await.map_err(|error| undone(&error))?;
-        within(self.wallet.keysets(cdk::wallet::types::KeysetLoadPolicy::default())).await.map_err(|error| undone(&error))?;
+        within(self.wallet.keysets(cdk::wallet::types::KeysetLoadPolicy::default()))
+            .await
+            .map_err(|error| undone(&error))?;
         Ok(self.known_keysets())
     }
 
@@ -96,7 +100,9 @@ impl Branch {
     /// Finds out how everything has ended that was begun and not finished. Only while it is our turn.
     pub(super) async fn recover(&self) -> Result<(), Error> {
         self.note_receipts().await?;
-        within(async { self.wallet.recover_incomplete_sagas().await.map(|_| ()) }).await.map_err(|error| undone(&error))?;
+        within(async { self.wallet.recover_incomplete_sagas().await.map(|_| ()) })
+            .await
+            .map_err(|error| undone(&error))?;
         self.judge_receipts().await?;
         for (name, sending) in self.memory.all::<Sending>().await? {
             if self.is(&sending.mint) {
@@ -126,24 +132,39 @@ impl Branch {
     /// Asks the mint what it has signed of that.
     async fn judge_receipts(&self) -> Result<(), Error> {
         let unfinished = self.memory.0.get_incomplete_sagas().await.map_err(own)?;
-        for (saga, record) in self.memory.all::<Recovering>().await? {
+        for (name, record) in self.memory.all::<Recovering>().await? {
             if !self.is(&record.mint) {
                 continue;
-            }
-            if unfinished.iter().any(|unfinished| unfinished.id.to_string() == saga) {
-                return Err(Error::Unknown("the mint has not said yet what became of a token".into()));
             }
             let request = RestoreRequest { outputs: record.outputs };
             let client = self.wallet.mint_connector();
             let signed = within(client.post_restore(request)).await.map_err(|error| undone(&error))?.signatures;
             let sat = signed.iter().map(|signature| u64::from(signature.amount)).fold(0, u64::saturating_add);
+            if let Some(saga) = unfinished.iter().find(|saga| saga.id.to_string() == name) {
+                let inputs = self.memory.0.get_reserved_proofs(&saga.id).await.map_err(own)?;
+                let ys: Vec<PublicKey> = inputs.iter().map(|input| input.y).collect();
+                // The library keeps what somebody else has spent for ever, and asks again each time.
+                if sat > 0 || ys.is_empty() || !self.are_spent(ys.clone()).await? {
+                    return Err(Error::Unknown("the mint has not said yet what became of a token".into()));
+                }
+                self.memory.0.update_proofs(Vec::new(), ys).await.map_err(own)?;
+                self.memory.0.delete_saga(&saga.id).await.map_err(own)?;
+            }
             match sat {
                 0 => self.memory.remove::<Received>(&record.token).await?,
                 sat => self.memory.write(&record.token, &Received::Done { sat }).await?,
             }
-            self.memory.remove::<Recovering>(&saga).await?;
+            self.memory.remove::<Recovering>(&name).await?;
         }
         Ok(())
+    }
+
+    /// Whether the mint has taken all of these coins.
+    pub(super) async fn are_spent(&self, ys: Vec<PublicKey>) -> Result<bool, Error> {
+        let count = ys.len();
+        let states = within(self.wallet.mint_connector().post_check_state(CheckStateRequest { ys })).await;
+        let states = states.map_err(|error| undone(&error))?.states;
+        Ok(states.len() == count && states.iter().all(|state| state.state == State::Spent))
     }
 
     /// What came in with a token that was begun or received before; `None` if nothing did and nothing will. Only while it is

@@ -116,7 +116,8 @@ impl Memory {
     /// away one that never was makes the table.
     pub(super) async fn open(path: &Path) -> Result<Self, String> {
         let store: Store = Arc::new(WalletRedbDatabase::new(path).map_err(|error| error.to_string())?);
-        let none = serde_json::from_str(r#""00000000-0000-0000-0000-000000000000""#).map_err(|error| error.to_string())?;
+        let none =
+            serde_json::from_str(r#""00000000-0000-0000-0000-000000000000""#).map_err(|error| error.to_string())?;
         store.delete_saga(&none).await.map_err(|error| error.to_string())?;
         Ok(Self(store))
     }

@@ -102,7 +102,10 @@ mod tests {
         for (text, expected) in [
             ("cashu+https://mint.example", vec!["https://mint.example"]),
             ("cashu+https://Mint.Example/Bitcoin/", vec!["https://mint.example/Bitcoin"]),
-            ("cashu+https://a.example, https://b.example,https://a.example/", vec!["https://a.example", "https://b.example"]),
+            (
+                "cashu+https://a.example, https://b.example,https://a.example/",
+                vec!["https://a.example", "https://b.example"],
+            ),
             ("cashu+http://127.0.0.1:3338", vec!["http://127.0.0.1:3338"]),
             ("cashu+http://[::1]:3338", vec!["http://[::1]:3338"]),
             ("cashu+http://localhost", vec!["http://localhost"]),

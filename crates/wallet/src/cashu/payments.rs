@@ -6,7 +6,7 @@ use super::trouble::{own, short, undone, within};
 use cdk::Amount;
 use cdk::nuts::{MeltQuoteState, PaymentMethod};
 use cdk::wallet::types::{TransactionDirection, TransactionStatus};
-use cdk::wallet::{MeltOutcome, MeltQuote};
+use cdk::wallet::{MeltConfirmOptions, MeltOutcome, MeltQuote};
 use rialto_payment::amount::Msat;
 use rialto_payment::invoice::Invoice;
 use rialto_payment::secret::{PaymentHash, Preimage};
@@ -53,8 +53,13 @@ impl Branch {
     async fn begin(&self, invoice: &Invoice, max_fee: Msat) -> Result<Payment, Error> {
         let turn = self.turn().await?;
         let quote = self.offer(invoice).await?;
-        let prepared = within(self.wallet.prepare_melt(&quote.id, HashMap::new())).await.map_err(|error| undone(&error))?;
-        let fee = quote.fee_reserve.checked_add(prepared.total_fee_with_swap());
+        let prepared =
+            within(self.wallet.prepare_melt(&quote.id, HashMap::new())).await.map_err(|error| undone(&error))?;
+        let (options, fee) = match self.gives_change().await? {
+            true => (MeltConfirmOptions::skip_swap(), prepared.input_fee_without_swap()),
+            false => (MeltConfirmOptions::new(), prepared.total_fee_with_swap()),
+        };
+        let fee = quote.fee_reserve.checked_add(fee);
         let is_cheap = fee.is_some_and(|fee| u64::from(fee) <= max_fee.sat_rounded_down());
         if !is_cheap {
             within(prepared.cancel()).await.map_err(|error| undone(&error))?;
@@ -65,7 +70,7 @@ impl Branch {
         let paying = Paying { mint: self.mint.to_string(), quote: quote.id.clone() };
         // Before the mint can pay, so that the same invoice is not paid by another way as well.
         self.memory.write(&invoice.hash.to_string(), &paying).await?;
-        let begun = within(prepared.confirm_prefer_async()).await;
+        let begun = within(prepared.confirm_prefer_async_with_options(options)).await;
         match begun {
             Ok(MeltOutcome::Paid(paid)) => {
                 turn.finish();
@@ -90,6 +95,13 @@ impl Branch {
                 }
             }
         }
+    }
+
+    /// Whether the mint returns what it was given too much (NUT-08). Otherwise our coins are changed for fitting ones first,
+    /// which costs a fee more, even if the payment fails.
+    async fn gives_change(&self) -> Result<bool, Error> {
+        let info = within(self.wallet.load_mint_info()).await.map_err(|error| undone(&error))?;
+        Ok(info.nuts.nut08.supported)
     }
 
     /// How a payment is doing that was begun at this mint.

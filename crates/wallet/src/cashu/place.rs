@@ -59,7 +59,9 @@ impl Place {
                 let text = fs::read_to_string(&path).map_err(failed(&path))?;
                 from_hex(text.trim()).ok_or_else(|| Unusable::NoSeed(directory.to_owned()))?
             }
-            Err(why) if why.kind() == io::ErrorKind::NotFound && is_new => make(directory, &path).map_err(failed(&path))?,
+            Err(why) if why.kind() == io::ErrorKind::NotFound && is_new => {
+                make(directory, &path).map_err(failed(&path))?
+            }
             Err(why) if why.kind() == io::ErrorKind::NotFound => return Err(Unusable::NoSeed(directory.to_owned())),
             Err(why) => return Err(failed(&path)(why)),
         };

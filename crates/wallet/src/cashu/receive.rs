@@ -71,9 +71,10 @@ impl Branch {
 
 fn refusal(error: &cdk::Error) -> Error {
     match error {
-        cdk::Error::NUT11(_) | cdk::Error::NUT14(_) | cdk::Error::PreimageNotProvided | cdk::Error::P2PKConditionsNotMet(_) => {
-            Error::Refused("the token is locked, and not to us".into())
-        }
+        cdk::Error::NUT11(_)
+        | cdk::Error::NUT14(_)
+        | cdk::Error::PreimageNotProvided
+        | cdk::Error::P2PKConditionsNotMet(_) => Error::Refused("the token is locked, and not to us".into()),
         cdk::Error::NUT12(_) => Error::Refused("the token's coins are not signed by its mint".into()),
         error => undone(error),
     }

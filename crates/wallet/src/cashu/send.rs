@@ -71,7 +71,8 @@ impl Branch {
         let (inputs, total, fee) = self.choose(worth).await?;
         let split = SplitTarget::None;
         let failed = |error: cdk::nuts::nut00::Error| Error::Refused(short(error));
-        let locked = PreMintSecrets::with_conditions(keyset.id, worth.into(), &split, condition, &fees).map_err(failed)?;
+        let locked =
+            PreMintSecrets::with_conditions(keyset.id, worth.into(), &split, condition, &fees).map_err(failed)?;
         let change = Amount::from(total - fee - worth);
         let count = change.split_targeted(&split, &fees).map_err(|error| Error::Refused(short(error)))?.len();
         let count = u32::try_from(count).map_err(own)?;
@@ -133,7 +134,8 @@ impl Branch {
         self.keysets().await?;
         let messages = messages(sending)?;
         let request = RestoreRequest { outputs: messages.clone() };
-        let known = within(self.wallet.mint_connector().post_restore(request)).await.map_err(|error| unknown(&error))?;
+        let known =
+            within(self.wallet.mint_connector().post_restore(request)).await.map_err(|error| unknown(&error))?;
         let signature = |message: &BlindedMessage| {
             let at = known.outputs.iter().position(|known| known.blinded_secret == message.blinded_secret)?;
             known.signatures.get(at).cloned()
@@ -173,7 +175,8 @@ impl Branch {
             blindings.push(SecretKey::from_hex(&output.blinding).map_err(own)?);
             secrets.push(cdk::secret::Secret::new(output.secret.clone()));
         }
-        let coins = construct_proofs(signatures, blindings, secrets, &keyset.keys).map_err(|error| unusable(&short(error)))?;
+        let coins =
+            construct_proofs(signatures, blindings, secrets, &keyset.keys).map_err(|error| unusable(&short(error)))?;
         let (change, leaving): (Vec<_>, Vec<_>) =
             coins.into_iter().zip(&sending.outputs).partition(|(_, output)| output.index.is_some());
         let leaving: Proofs = leaving.into_iter().map(|(coin, _)| coin).collect();
@@ -181,7 +184,8 @@ impl Branch {
         let (mint, sat, until) = (sending.mint.clone(), sending.sat, sending.until);
         self.memory.write(&token::parse(&token)?.id(), &Sent { mint, token: token.clone(), sat, until }).await?;
         let change = change.into_iter().map(|(coin, output)| self.info(coin, output)).collect::<Result<Vec<_>, _>>()?;
-        let spent = sending.inputs.iter().map(|y| PublicKey::from_hex(y)).collect::<Result<Vec<_>, _>>().map_err(own)?;
+        let spent =
+            sending.inputs.iter().map(|y| PublicKey::from_hex(y)).collect::<Result<Vec<_>, _>>().map_err(own)?;
         self.memory.0.update_proofs(change, spent).await.map_err(own)?;
         self.memory.remove::<Sending>(name).await?;
         Ok(Secret::new(token))

@@ -3,9 +3,9 @@
 use super::address::Address;
 use super::branch::Branch;
 use super::memory::Sent;
-use super::trouble::{undone, within};
+use super::trouble::own;
 use super::{Cashu, msat, token};
-use cdk::nuts::{CheckStateRequest, PublicKey, State};
+use cdk::nuts::PublicKey;
 use rialto_payment::amount::Msat;
 use rialto_payment::secret::Secret;
 use rialto_payment::wallet::{Error, Receipt};
@@ -27,6 +27,8 @@ const TRIES: usize = 4;
 impl Cashu {
     /// The tokens that were sent and not spent, as far as their mints can be asked.
     pub async fn pending(&self) -> Result<Vec<Pending>, Error> {
+        // What was begun and not finished may have become a token.
+        self.catch_up().await;
         let mut pending = Vec::new();
         for (id, sent) in self.memory.all::<Sent>().await? {
             if let Ok(branch) = self.branch(&sent.mint) {
@@ -83,9 +85,6 @@ impl Branch {
     async fn is_spent(&self, text: &str) -> Result<bool, Error> {
         let coins = token::parse(text)?.coins;
         let ys = coins.iter().map(|coin| PublicKey::from_slice(coin)).collect::<Result<Vec<_>, _>>();
-        let request = CheckStateRequest { ys: ys.map_err(super::own)? };
-        let states = within(self.wallet.mint_connector().post_check_state(request)).await;
-        let states = states.map_err(|error| undone(&error))?.states;
-        Ok(states.len() == coins.len() && states.iter().all(|state| state.state == State::Spent))
+        self.are_spent(ys.map_err(own)?).await
     }
 }

@@ -11,9 +11,9 @@ use cdk::mint_url::MintUrl;
 use cdk::nuts::nut02::ShortKeysetId;
 use cdk::nuts::{CurrencyUnit, Id, KeySetInfo, Proofs, Token as Cashu};
 use cdk::secret::Secret as CoinSecret;
-use ring::digest::{SHA256, digest};
 use rialto_payment::amount::Msat;
 use rialto_payment::wallet::{Error, Lock};
+use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use std::collections::HashSet;
 

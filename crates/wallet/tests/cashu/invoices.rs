@@ -89,7 +89,8 @@ async fn a_payment_counts_as_pending_until_its_end_is_known() {
     let pending = invoice(&theirs, 100).await;
     {
         let pay = ours.wallet().pay(&pending, sat(10));
-        let waiting = eventually(|| async { ours.wallet().look_up_payment(pending.hash).await == Ok(Payment::Pending) });
+        let waiting =
+            eventually(|| async { ours.wallet().look_up_payment(pending.hash).await == Ok(Payment::Pending) });
         tokio::select! {
             paid = pay => panic!("nobody has paid: {paid:?}"),
             () = waiting => {}

@@ -96,7 +96,9 @@ async fn broken_tokens_are_refused_without_harm() {
         }
     }
     assert!(refused > 500, "{refused}");
-    for long in ["cashuA".to_owned() + &"A".repeat(200_000), "cashuB".to_owned() + &"n5".repeat(40_000), "cashuB_____".into()] {
+    for long in
+        ["cashuA".to_owned() + &"A".repeat(200_000), "cashuB".to_owned() + &"n5".repeat(40_000), "cashuB_____".into()]
+    {
         assert!(ours.wallet().read(&Secret::new(long)).is_err());
     }
 }

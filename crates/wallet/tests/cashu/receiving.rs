@@ -34,7 +34,8 @@ async fn the_older_version_of_tokens_is_read_as_well() {
     let token = customer.token(21, None).await;
     let old = Secret::new(token.to_v3_string());
     assert!(old.reveal().starts_with("cashuA"));
-    let (old_one, new_one) = (ours.wallet().read(&old).unwrap(), ours.wallet().read(&Secret::new(token.to_string())).unwrap());
+    let (old_one, new_one) =
+        (ours.wallet().read(&old).unwrap(), ours.wallet().read(&Secret::new(token.to_string())).unwrap());
     let sorted = |mut coins: Vec<[u8; 33]>| {
         coins.sort_unstable();
         coins
@@ -60,7 +61,8 @@ async fn the_same_token_counts_once_and_what_others_spent_not_at_all() {
     }
     // Many at once are one as well.
     let token = customer.plain(21).await;
-    let (a, b, c) = tokio::join!(first.wallet().receive(&token), first.wallet().receive(&token), first.wallet().receive(&token));
+    let (a, b, c) =
+        tokio::join!(first.wallet().receive(&token), first.wallet().receive(&token), first.wallet().receive(&token));
     assert_eq!((a, b, c), (Ok(sat(20)), Ok(sat(20)), Ok(sat(20))));
     assert_eq!(first.balance().await, 40);
 }
@@ -103,7 +105,8 @@ async fn tokens_that_are_not_for_us_are_refused_and_not_harmed() {
     assert_eq!(theirs.wallet().receive(&token).await, Ok(sat(20)));
 
     let coins = customer.coins(&customer.token(8, None).await).await;
-    let foreign = |mint: &str, unit| Secret::new(Token::new(mint.parse().unwrap(), coins.clone(), None, unit).to_string());
+    let foreign =
+        |mint: &str, unit| Secret::new(Token::new(mint.parse().unwrap(), coins.clone(), None, unit).to_string());
     for (token, words) in [
         (foreign("https://mint.example", CurrencyUnit::Sat), "the mint is not one of those that are trusted"),
         (foreign(&format!("{}/other", mint.url), CurrencyUnit::Sat), "the mint is not one of those that are trusted"),

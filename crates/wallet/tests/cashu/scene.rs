@@ -213,7 +213,9 @@ async fn carry(mut client: TcpStream, target: &str, state: &AtomicU8) -> std::io
     let state = |line: Line| state.load(Ordering::SeqCst) == line as u8;
     let request = message(&mut client).await?;
     let text = String::from_utf8_lossy(&request);
-    let is_change = text.starts_with("POST /v1/swap") || text.starts_with("POST /v1/mint/bolt11 ") || text.starts_with("POST /v1/melt/bolt11 ");
+    let is_change = text.starts_with("POST /v1/swap")
+        || text.starts_with("POST /v1/mint/bolt11 ")
+        || text.starts_with("POST /v1/melt/bolt11 ");
     if state(Line::Dead) || is_change && state(Line::LosesRequests) {
         return Ok(());
     }
@@ -237,7 +239,10 @@ async fn message(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
     loop {
         let text = String::from_utf8_lossy(&bytes).to_ascii_lowercase();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length:")).map_or(0, |length| length.trim().parse().unwrap());
+            let length = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length:"))
+                .map_or(0, |length| length.trim().parse().unwrap());
             if body.len() >= length {
                 return Ok(bytes);
             }

@@ -29,7 +29,8 @@ async fn serve(theirs: Arc<Ours>) -> String {
                     format!(r#"{{"pr":"{}","routes":[]}}"#, invoice.text)
                 }
             };
-            let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len());
+            let answer =
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len());
             let _ = stream.write_all(answer.as_bytes()).await;
         }
     });
@@ -43,7 +44,9 @@ fn offer(place: &str, name: &str) -> String {
         "rich" => (format!("http://{place}/pay/{name}"), 1_000_000_000),
         _ => (format!("http://{place}/pay/{name}"), 1000),
     };
-    format!(r#"{{"callback":"{callback}","minSendable":{least},"maxSendable":100000000000,"metadata":"[]","tag":"payRequest"}}"#)
+    format!(
+        r#"{{"callback":"{callback}","minSendable":{least},"maxSendable":100000000000,"metadata":"[]","tag":"payRequest"}}"#
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -69,6 +72,10 @@ async fn everything_above_an_amount_is_paid_to_an_address() {
     assert!((sat(680)..=sat(700)).contains(&left), "{left}");
     let balance = ours.balance().await;
     assert!((300..=320).contains(&balance), "{balance}");
-    assert_eq!(ours.wallet().sweep(sat(300), &address).await.unwrap().get() / 20_000, 0, "hardly anything is left to pay");
+    assert_eq!(
+        ours.wallet().sweep(sat(300), &address).await.unwrap().get() / 20_000,
+        0,
+        "hardly anything is left to pay"
+    );
     assert!(ours.balance().await >= 300);
 }

@@ -21,7 +21,9 @@ fn secret(data: &str, tags: &str) -> String {
 }
 
 fn check(secret: &str, expected: Option<Option<u64>>) {
-    let key = <[u8; 32]>::try_from((0..32).map(|at| u8::from_str_radix(&KEY[2 * at..2 * at + 2], 16).unwrap()).collect::<Vec<_>>());
+    let key = <[u8; 32]>::try_from(
+        (0..32).map(|at| u8::from_str_radix(&KEY[2 * at..2 * at + 2], 16).unwrap()).collect::<Vec<_>>(),
+    );
     let expected = expected.map(|until| Lock { key: key.unwrap(), until });
     assert_eq!(token(&[secret]).unwrap().lock, expected, "{secret}");
 }
@@ -34,7 +36,10 @@ fn a_lock_is_believed_only_if_it_is_beyond_doubt() {
         (r#"["sigflag","SIG_INPUTS"]"#, Some(None)),
         (r#"["n_sigs","1"]"#, Some(None)),
         (r#"["locktime","1900000000"]"#, Some(Some(1_900_000_000))),
-        (r#"["locktime","1900000000"],["refund","02ab"],["n_sigs_refund","1"],["sigflag","SIG_INPUTS"]"#, Some(Some(1_900_000_000))),
+        (
+            r#"["locktime","1900000000"],["refund","02ab"],["n_sigs_refund","1"],["sigflag","SIG_INPUTS"]"#,
+            Some(Some(1_900_000_000)),
+        ),
         // Others can spend it, or it is not clear who can.
         (r#"["sigflag","SIG_ALL"]"#, None),
         (r#"["sigflag","SIG_SOMETHING"]"#, None),
