@@ -185,7 +185,7 @@ impl Branch {
         self.memory.write(&token::parse(&token)?.id(), &Sent { mint, token: token.clone(), sat, until }).await?;
         let change = change.into_iter().map(|(coin, output)| self.info(coin, output)).collect::<Result<Vec<_>, _>>()?;
         let spent =
-            sending.inputs.iter().map(|y| PublicKey::from_hex(y)).collect::<Result<Vec<_>, _>>().map_err(own)?;
+            sending.inputs.iter().map(PublicKey::from_hex).collect::<Result<Vec<_>, _>>().map_err(own)?;
         self.memory.0.update_proofs(change, spent).await.map_err(own)?;
         self.memory.remove::<Sending>(name).await?;
         Ok(Secret::new(token))
@@ -200,7 +200,7 @@ impl Branch {
     }
 
     async fn inputs(&self, sending: &Sending) -> Result<Vec<ProofInfo>, Error> {
-        let ys = sending.inputs.iter().map(|y| PublicKey::from_hex(y)).collect::<Result<Vec<_>, _>>().map_err(own)?;
+        let ys = sending.inputs.iter().map(PublicKey::from_hex).collect::<Result<Vec<_>, _>>().map_err(own)?;
         let inputs = self.memory.0.get_proofs_by_ys(ys).await.map_err(own)?;
         if inputs.len() == sending.inputs.len() { Ok(inputs) } else { Err(own("coins are missing")) }
     }

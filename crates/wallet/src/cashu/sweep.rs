@@ -31,11 +31,13 @@ impl Cashu {
         self.catch_up().await;
         let mut pending = Vec::new();
         for (id, sent) in self.memory.all::<Sent>().await? {
-            if let Ok(branch) = self.branch(&sent.mint) {
-                if branch.is_spent(&sent.token).await.unwrap_or(false) {
-                    self.memory.remove::<Sent>(&id).await?;
-                    continue;
-                }
+            let is_spent = match self.branch(&sent.mint) {
+                Ok(branch) => branch.is_spent(&sent.token).await.unwrap_or(false),
+                Err(_) => false,
+            };
+            if is_spent {
+                self.memory.remove::<Sent>(&id).await?;
+                continue;
             }
             let Sent { mint, token, sat, until } = sent;
             pending.push(Pending { mint, amount: msat(sat)?, until, token: Secret::new(token) });
