@@ -1,5 +1,6 @@
 //! Why a request did not succeed.
 
+use crate::payment::{Unpaid, Why};
 use crate::text;
 use std::time::Duration;
 
@@ -21,8 +22,8 @@ pub enum Error {
     Silent(Duration),
     #[error("there was no result after {} s", .0.as_secs())]
     Overdue(Duration),
-    #[error("the provider wants to be paid{}", .0.amount.as_ref().map(|amount| format!(": {amount} sat")).unwrap_or_default())]
-    PaymentRequired(Demand),
+    #[error("{0}")]
+    PaymentRequired(Box<Unpaid>),
     #[error("{}: {}", .0.code, .0.message)]
     Failed(Failure),
     #[error("the provider's answer cannot be used: {0}")]
@@ -128,6 +129,10 @@ impl Demand {
 }
 
 impl Error {
+    pub(crate) fn unpaid(demand: Demand, why: Why) -> Self {
+        Error::PaymentRequired(Box::new(Unpaid { demand, amount: None, why }))
+    }
+
     pub fn is_timeout(&self) -> bool {
         matches!(self, Error::NoAnswer(_) | Error::Silent(_) | Error::Overdue(_))
             || matches!(self, Error::Failed(failure) if failure.code == "timeout")
@@ -141,6 +146,7 @@ impl Error {
             Error::Unreachable(_) => "relay_unreachable",
             Error::NoAnswer(_) => "no_answer",
             Error::Silent(_) | Error::Overdue(_) => "timeout",
+            Error::PaymentRequired(unpaid) if unpaid.why.is_unclear() => "payment_unclear",
             Error::PaymentRequired(_) => "payment_required",
             Error::Failed(failure) => &failure.code,
             Error::Malformed(_) => "malformed_answer",

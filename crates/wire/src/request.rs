@@ -83,6 +83,8 @@ pub struct Request {
     pub progress: bool,
     /// A large result may come in parts.
     pub parts: bool,
+    /// Ecash that came with it.
+    pub token: Option<Secret>,
 }
 
 #[derive(Debug, Clone, PartialEq)]

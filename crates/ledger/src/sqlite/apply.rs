@@ -1,6 +1,7 @@
 //! Steps as SQL. Each is applied inside a savepoint: if anything about it is not as it must be, nothing of it stays.
 
 use crate::job::{Before, Entry, FreeUse, Id, New, Outcome, Quote, Refusal, Stage, Step};
+use crate::ledger::Horizon;
 use rusqlite::{Connection, OptionalExtension, Savepoint, Transaction, params};
 
 /// Jobs that are forgotten at once.
@@ -184,13 +185,16 @@ pub(super) fn sent(transaction: &Transaction<'_>, ids: &[Id]) -> rusqlite::Resul
 }
 
 /// Forgets some; says whether there may be more.
-pub(super) fn purge(transaction: &Transaction<'_>, before: u64) -> rusqlite::Result<bool> {
+pub(super) fn purge(transaction: &Transaction<'_>, horizon: Horizon) -> rusqlite::Result<bool> {
     // A job with money that may still move is not over, whatever it says.
-    let sql = "SELECT id, paid FROM job WHERE at < ?1 AND sent < 2 AND stage = 7
+    let sql = "SELECT id, paid FROM job WHERE at < ?1 AND sent < 2 AND stage = 7 AND (paid = 0 OR at < ?3)
             AND NOT EXISTS (SELECT 1 FROM quote WHERE quote.job = job.id AND quote.money IN (1, 2, 3, 4, 5, 9))
         ORDER BY at LIMIT ?2";
     let mut select = transaction.prepare_cached(sql)?;
-    let rows = select.query_map(params![signed(before), PURGED], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let rows = select
+        .query_map(params![signed(horizon.free.max(horizon.paid)), PURGED, signed(horizon.paid)], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
     let old: Vec<(Id, bool)> = rows.collect::<rusqlite::Result<_>>()?;
     for (id, is_paid) in &old {
         transaction.prepare_cached("DELETE FROM answer WHERE job = ?1")?.execute([id])?;

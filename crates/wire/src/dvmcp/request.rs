@@ -49,7 +49,11 @@ pub fn read(event: &UnsignedEvent, me: &PublicKey, open_jobs: OpenJobs) -> Readi
         (None, None) => Err(Failure::new(Code::InvalidRequest, "the `c` tag is missing")),
     };
     match read {
-        Ok((body, progress, parts)) => Reading::Request(Box::new(Request { address, body, progress, parts })),
+        Ok((body, progress, parts)) => {
+            // Whatever else stands there is no money, and the price is asked for.
+            let token = value(&event.tags, "cashu").and_then(request::token);
+            Reading::Request(Box::new(Request { address, body, progress, parts, token }))
+        }
         Err(failure) => Reading::Refused { address, failure },
     }
 }

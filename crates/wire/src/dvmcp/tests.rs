@@ -364,6 +364,7 @@ fn announcements_stay_small_and_say_what_they_can() {
             templates: &[],
             prompts: &[],
             relays: &relays,
+            mints: &[],
         };
         let event = signed(offer.write(key(), Timestamp::from(3)));
         assert!(event.as_json().len() < MAX_BYTES * 2, "{count} tools: {} bytes", event.as_json().len());

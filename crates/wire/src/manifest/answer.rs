@@ -1,6 +1,7 @@
 //! Answers: what a provider writes and a customer reads.
 
 use super::{is_for, kind, to};
+use crate::charge::Charge;
 use crate::failure::{Code, Failure};
 use crate::request::Address;
 use crate::strict;
@@ -45,6 +46,11 @@ fn only_text(result: &[u8]) -> Option<String> {
 /// The text for a request that failed.
 pub fn failed(failure: &Failure) -> String {
     json!({ "error": failure.object() }).to_string()
+}
+
+/// The text that asks for money first.
+pub fn charged(charge: &Charge) -> String {
+    json!({ "error": charge.object() }).to_string()
 }
 
 /// The text for a tool that says itself that it failed: its words, and its answer.

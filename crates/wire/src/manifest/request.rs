@@ -46,7 +46,9 @@ pub fn read(event: &UnsignedEvent, me: &PublicKey) -> Reading {
             if let Body::Pay { .. } = body {
                 address.command = Some(Command::PayExecution);
             }
-            Reading::Request(Box::new(Request { address, body, progress: false, parts: false }))
+            // One that pays for another request has no request of its own to pay for.
+            let token = if let Body::Execute(_) = body { attached(text) } else { None };
+            Reading::Request(Box::new(Request { address, body, progress: false, parts: false, token }))
         }
         Ok(None) => Reading::NotOurs,
         Err(failure) => Reading::Refused { address, failure },
@@ -80,6 +82,12 @@ fn body(text: &str) -> Result<Option<Body>, Failure> {
     let arguments = json::get(text.as_bytes(), "arguments").unwrap_or(b"{}");
     let arguments = String::from_utf8_lossy(arguments).into_owned();
     Ok(Some(Body::Execute(Execution { name, arguments, value, timeout: None, meta: None })))
+}
+
+/// Ecash that comes with a request.
+fn attached(text: &str) -> Option<Secret> {
+    let payment = json::get(text.as_bytes(), "payment")?;
+    request::token(&json::get_string(payment, "token")?)
 }
 
 fn payment_body(members: &Map<String, Value>) -> Result<Body, Failure> {
