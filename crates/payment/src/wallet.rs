@@ -9,6 +9,7 @@ use crate::secret::{PaymentHash, Preimage, Secret};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use tokio::sync::broadcast;
 
 /// What a wallet answers, later.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
@@ -129,8 +130,9 @@ pub trait Wallet: fmt::Debug + Send + Sync {
 
     fn balance(&self) -> Later<'_, Msat>;
 
-    /// Payments that are worth looking up now. A hint proves nothing.
-    fn hints(&self) -> Option<tokio::sync::broadcast::Receiver<PaymentHash>> {
+    /// Invoices of ours of which the wallet says by itself that something has come. They are worth a look-up and nothing
+    /// more. `None` if it never does.
+    fn hints(&self) -> Option<broadcast::Receiver<PaymentHash>> {
         None
     }
 }

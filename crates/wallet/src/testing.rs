@@ -35,6 +35,8 @@ pub struct Style {
     pub no_hold: bool,
     /// It does not say how an invoice is doing other than by when it was settled.
     pub no_state: bool,
+    /// It looks up what came in only, and lists what went out.
+    pub only_lists_payments: bool,
 }
 
 /// What the network is like.
@@ -71,6 +73,9 @@ impl Account {
         let mut methods = vec!["get_info", "get_balance", "make_invoice", "lookup_invoice", "pay_invoice"];
         if !self.style.no_hold {
             methods.extend(["make_hold_invoice", "settle_hold_invoice", "cancel_hold_invoice"]);
+        }
+        if self.style.only_lists_payments {
+            methods.push("list_transactions");
         }
         methods
     }

@@ -236,6 +236,12 @@ impl Network {
         self.state().bills.get(hash).filter(|bill| bill.payee == payee).cloned()
     }
 
+    pub(super) fn payments(&self, payer: usize) -> Vec<(PaymentHash, Outgoing)> {
+        let state = self.state();
+        let own = state.payments.iter().filter(|((of, _), _)| *of == payer);
+        own.map(|((_, hash), payment)| (*hash, payment.clone())).collect()
+    }
+
     pub(super) fn payment(&self, payer: usize, hash: &PaymentHash) -> Option<Outgoing> {
         self.state().payments.get(&(payer, *hash)).cloned()
     }

@@ -2,7 +2,7 @@
 
 use super::faults::{Effect, Faults};
 use super::network::{Bill, Course, Network, Outgoing, Refusal, Stage, Wanted, now, refusal};
-use super::{Account, Options};
+use super::{Account, Options, Style};
 use crate::nwc::protocol::{self, Encryption, service};
 use nostr::prelude::{Event, EventId, Keys, PublicKey};
 use rialto_payment::amount::Msat;
@@ -162,6 +162,11 @@ impl Service {
                 Ok(json!({}))
             }
             "lookup_invoice" => self.look_up(asked),
+            "list_transactions" => {
+                let payments = self.network.payments(asked.account).into_iter();
+                let listed: Vec<Value> = payments.map(|(hash, payment)| outgoing(&payment, hash, false)).collect();
+                Ok(json!({ "transactions": listed }))
+            }
             _ => self.pay(asked, effects).await,
         }
     }
@@ -195,10 +200,11 @@ impl Service {
 
     fn look_up(&self, asked: &Asked) -> Result<Value, Refusal> {
         let hash = hash(&asked.params)?;
-        let no_state = self.account(asked).style.no_state;
+        let Style { no_state, only_lists_payments, .. } = self.account(asked).style;
         let bill = self.network.bill(asked.account, &hash).map(|bill| incoming(&bill, no_state));
-        let payment = || self.network.payment(asked.account, &hash).map(|payment| outgoing(&payment, hash, no_state));
-        bill.or_else(payment).ok_or_else(|| refusal("NOT_FOUND", "there is no such invoice"))
+        let payment = self.network.payment(asked.account, &hash).filter(|_| !only_lists_payments);
+        bill.or_else(|| payment.map(|payment| outgoing(&payment, hash, no_state)))
+            .ok_or_else(|| refusal("NOT_FOUND", "there is no such invoice"))
     }
 
     async fn pay(&self, asked: &Asked, effects: &[Effect]) -> Result<Value, Refusal> {
