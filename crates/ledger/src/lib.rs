@@ -2,8 +2,9 @@
 //!
 //! A provider writes [`Step`](job::Step)s: each moves one job on, together with everything that goes with it, entirely or not at
 //! all. What a step permits (calling a tool, asking for money, publishing an answer) is done after it was committed, never
-//! before. [`sqlite`] is the ledger of one process.
+//! before. [`sqlite`] is the ledger of one process, [`postgres`] that of several.
 
 pub mod job;
 pub mod ledger;
+pub mod postgres;
 pub mod sqlite;

@@ -70,6 +70,11 @@ fn customer(savepoint: &Savepoint<'_>, step: &Step) -> rusqlite::Result<Id> {
     }
 }
 
+/// Such a job is never forgotten: quotes, credits and coins belong to it.
+fn concerns_money(step: &Step) -> bool {
+    step.quote.is_some() || step.credit.is_some() || !step.coins.is_empty()
+}
+
 fn begin(savepoint: &Savepoint<'_>, step: &Step, new: &New) -> Tried {
     let sql = "INSERT INTO job (id, customer, stage, came, at, origin, request, attempts, sent, paid)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING";
@@ -83,10 +88,10 @@ fn begin(savepoint: &Savepoint<'_>, step: &Step, new: &New) -> Tried {
         signed(new.came),
         signed(step.at),
         new.origin,
-        new.request,
+        new.request.as_ref().filter(|_| step.stage != Stage::Done),
         is_running,
         is_sent,
-        step.quote.is_some(),
+        concerns_money(step),
     ])?;
     if inserted == 1 {
         return Ok(Ok(()));
@@ -103,7 +108,10 @@ fn stage(connection: &Connection, id: &Id) -> rusqlite::Result<Option<Stage>> {
 fn go_on(savepoint: &Savepoint<'_>, step: &Step, before: Stage) -> Tried {
     let sql = "UPDATE job SET stage = ?3, at = ?4, attempts = attempts + ?5,
             request = CASE WHEN ?3 = 7 THEN NULL ELSE request END,
-            sent = CASE WHEN ?6 THEN 0 ELSE sent END,
+            sent = CASE
+                WHEN ?6 THEN ?3 = 7 AND ?8
+                WHEN ?2 < 7 AND ?3 = 7 THEN NOT EXISTS (SELECT 1 FROM answer WHERE job = ?1)
+                ELSE sent END,
             paid = paid OR ?7
         WHERE id = ?1 AND stage = ?2";
     let changed = savepoint.prepare_cached(sql)?.execute(params![
@@ -113,7 +121,8 @@ fn go_on(savepoint: &Savepoint<'_>, step: &Step, before: Stage) -> Tried {
         signed(step.at),
         step.stage == Stage::Running,
         step.answers.is_some(),
-        step.quote.is_some(),
+        concerns_money(step),
+        step.answers.as_ref().is_some_and(Vec::is_empty),
     ])?;
     Ok(if changed == 1 { Ok(()) } else { Err(Refusal::Moved) })
 }
