@@ -41,16 +41,18 @@ impl Tls {
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for Tls {
     type Stream = Stream<S>;
     type TlsConnect = Handshake;
-    type Error = rustls::pki_types::InvalidDnsNameError;
+    type Error = io::Error;
 
-    fn make_tls_connect(&mut self, domain: &str) -> Result<Handshake, Self::Error> {
-        Ok(Handshake { connector: self.0.clone(), name: ServerName::try_from(domain)?.to_owned() })
+    /// Asked for even if there will be no TLS, and on a socket there is no name.
+    fn make_tls_connect(&mut self, domain: &str) -> io::Result<Handshake> {
+        let name = ServerName::try_from(domain).ok().map(|name| name.to_owned());
+        Ok(Handshake { connector: self.0.clone(), name })
     }
 }
 
 pub(super) struct Handshake {
     connector: TlsConnector,
-    name: ServerName<'static>,
+    name: Option<ServerName<'static>>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Handshake {
@@ -59,7 +61,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Hands
     type Future = Pin<Box<dyn Future<Output = io::Result<Stream<S>>> + Send>>;
 
     fn connect(self, stream: S) -> Self::Future {
-        Box::pin(async move { self.connector.connect(self.name, stream).await.map(|stream| Stream(Box::new(stream))) })
+        Box::pin(async move {
+            let name = self.name.ok_or_else(|| io::Error::other("the server has no name that can be checked"))?;
+            self.connector.connect(name, stream).await.map(|stream| Stream(Box::new(stream)))
+        })
     }
 }
 

@@ -106,15 +106,17 @@ async fn three_workers_of_which_one_is_killed_again_and_again() {
     let mut ran_by_victims = 0;
     for kill in 0..KILLS {
         let mut victim = start();
-        // Relays give each request to everybody. The victim hears of them first, so that it has something to lose.
-        for _ in 0..20 {
-            number += 1;
-            victim.tell(&number.to_string());
-            others.iter_mut().for_each(|other| other.tell(&number.to_string()));
-        }
+        // Relays give each request to everybody, sooner or later. The victim hears of them first, so that it has something
+        // to lose; the others hear of them around the time when it dies.
+        let requests: Vec<String> = (1..=20).map(|one| (number + one).to_string()).collect();
+        number += 20;
+        requests.iter().for_each(|request| victim.tell(request));
         for _ in 0..kill % 4 {
             victim.hear().expect("the victim has ended");
             ran_by_victims += 1;
+        }
+        for other in &mut others {
+            requests.iter().for_each(|request| other.tell(request));
         }
         ran_by_victims += victim.kill().len();
     }
