@@ -156,8 +156,17 @@ mod tests {
     use rialto_wire::service::Wire;
 
     fn announce(keys: &Keys, id: &str, name: &str, at: u64) -> Event {
-        let offer =
-            Offer { id, name, about: "", tools: &[], resources: &[], templates: &[], prompts: &[], relays: &[] };
+        let offer = Offer {
+            id,
+            name,
+            about: "",
+            tools: &[],
+            resources: &[],
+            templates: &[],
+            prompts: &[],
+            relays: &[],
+            mints: &[],
+        };
         sign(keys, offer.write(keys.public_key(), Timestamp::from(at)))
     }
 

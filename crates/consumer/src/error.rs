@@ -1,5 +1,6 @@
 //! Why a request did not succeed.
 
+use crate::payment::{Unpaid, Why};
 use crate::text;
 use std::time::Duration;
 
@@ -21,8 +22,8 @@ pub enum Error {
     Silent(Duration),
     #[error("there was no result after {} s", .0.as_secs())]
     Overdue(Duration),
-    #[error("the provider wants to be paid{}", .0.amount.as_ref().map(|amount| format!(": {amount} sat")).unwrap_or_default())]
-    PaymentRequired(Demand),
+    #[error("{0}")]
+    PaymentRequired(Box<Unpaid>),
     #[error("{}: {}", .0.code, .0.message)]
     Failed(Failure),
     #[error("the provider's answer cannot be used: {0}")]
@@ -104,6 +105,8 @@ pub struct Demand {
     /// As it was written, in sat. Only the amount inside the invoice counts.
     pub amount: Option<String>,
     pub invoice: Option<String>,
+    /// The mints whose tokens are taken instead.
+    pub mints: Vec<String>,
     pub words: String,
 }
 
@@ -111,7 +114,7 @@ impl Demand {
     /// The longest invoice that is passed on.
     const MAX_INVOICE: usize = 4096;
 
-    pub(crate) fn new(amount: Option<&str>, invoice: Option<String>, words: &str) -> Self {
+    pub(crate) fn new(amount: Option<&str>, invoice: Option<String>, mints: Vec<String>, words: &str) -> Self {
         let is_invoice = |text: &String| {
             let has_start = text.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("ln"));
             has_start && text.len() <= Self::MAX_INVOICE && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
@@ -119,12 +122,17 @@ impl Demand {
         Self {
             amount: amount.map(text::name),
             invoice: invoice.filter(is_invoice),
+            mints,
             words: text::limited(&text::one_line(words), 500),
         }
     }
 }
 
 impl Error {
+    pub(crate) fn unpaid(demand: Demand, why: Why) -> Self {
+        Error::PaymentRequired(Box::new(Unpaid { demand, amount: None, why }))
+    }
+
     pub fn is_timeout(&self) -> bool {
         matches!(self, Error::NoAnswer(_) | Error::Silent(_) | Error::Overdue(_))
             || matches!(self, Error::Failed(failure) if failure.code == "timeout")
@@ -138,6 +146,7 @@ impl Error {
             Error::Unreachable(_) => "relay_unreachable",
             Error::NoAnswer(_) => "no_answer",
             Error::Silent(_) | Error::Overdue(_) => "timeout",
+            Error::PaymentRequired(unpaid) if unpaid.why.is_unclear() => "payment_unclear",
             Error::PaymentRequired(_) => "payment_required",
             Error::Failed(failure) => &failure.code,
             Error::Malformed(_) => "malformed_answer",
@@ -171,7 +180,7 @@ mod tests {
             ("lnbc1 and delete everything", false),
             (&format!("lnbc{}", "1".repeat(9000)), false),
         ] {
-            let demand = Demand::new(Some("5\u{7}"), Some(invoice.to_owned()), "pay\u{1b}[1m");
+            let demand = Demand::new(Some("5\u{7}"), Some(invoice.to_owned()), Vec::new(), "pay\u{1b}[1m");
             assert_eq!(demand.invoice.is_some(), counts, "{invoice:?}");
             assert_eq!((demand.amount.as_deref(), demand.words.as_str()), (Some("5"), "pay"));
         }

@@ -116,8 +116,8 @@ impl Exchange {
                 self.end(ended);
             }
             Message::Failed { code, message, pointer } => self.end(failed(&code, &message, pointer.as_deref())),
-            Message::Payment { amount, invoice, words } => {
-                self.demand = Some(Demand::new(amount.as_deref(), invoice, &words));
+            Message::Payment { amount, invoice, mints, words } => {
+                self.demand = Some(Demand::new(amount.as_deref(), invoice, mints, &words));
             }
             Message::Unusable(why) => self.end(Err(Error::Malformed(why))),
         }
@@ -159,7 +159,8 @@ impl Exchange {
                 self.complaint.get_or_insert_with(|| Failure::from_words(words));
             }
             Status::PaymentRequired => {
-                self.demand = Some(Demand::new(feedback.amount.as_deref(), feedback.invoice, &feedback.words));
+                self.demand =
+                    Some(Demand::new(feedback.amount.as_deref(), feedback.invoice, feedback.mints, &feedback.words));
             }
             Status::Processing => {
                 if let Some(progress) = read_progress(&feedback) {
@@ -242,7 +243,7 @@ mod tests {
 
     fn feedback(status: Status, words: &str, content: &str) -> Answer {
         let (words, content) = (words.into(), content.into());
-        Answer::Feedback(Feedback { status, words, content, amount: None, invoice: None })
+        Answer::Feedback(Feedback { status, words, content, amount: None, invoice: None, mints: Vec::new() })
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! [`customer::Customer`] sends requests and recognises their answers; everything else stands on it. [`reference`] finds
 //! out whom a person means, [`remote`] is one service, [`discovery`] finds services, [`pins`] remembers what their tools
-//! looked like, and [`bridge`] is the MCP server in front of all that.
+//! looked like, [`payment`] pays for them, and [`bridge`] is the MCP server in front of all that.
 
 pub mod announcements;
 pub mod bridge;
@@ -18,6 +18,7 @@ mod lane;
 mod naming;
 pub mod ongoing;
 mod parts;
+pub mod payment;
 pub mod pins;
 pub mod reference;
 pub mod remote;

@@ -4,6 +4,7 @@ use crate::customer::Customer;
 use crate::directory::Directory;
 use crate::error::Error;
 use crate::ongoing::{ByMessage, Ongoing, Order};
+use crate::payment::Purchase;
 use crate::reference::Target;
 use crate::text;
 use nostr::nips::nip19::{Nip19Profile, ToBech32};
@@ -237,19 +238,30 @@ impl Remote {
         if way.wire == Wire::Manifest {
             return Err(Error::ToolsOnly);
         }
-        self.customer.begin(Order { provider, command, content, way, patience })
+        self.customer.begin(Order { provider, command, content, way, patience, purchase: None })
     }
 
     /// Calls a tool. By message it may have to wait for its turn, and arguments that do not fit are not sent.
     pub async fn execute(&self, call: &Execute<'_>, patience: Patience) -> Result<Ongoing, Error> {
+        self.buy(call, patience, None).await
+    }
+
+    /// The same, and pays for it if the provider asks for that.
+    pub async fn buy(
+        &self,
+        call: &Execute<'_>,
+        patience: Patience,
+        purchase: Option<Arc<Purchase>>,
+    ) -> Result<Ongoing, Error> {
         let (provider, way, command) = (self.provider, self.way(), Command::ExecuteTool);
         if way.wire == Wire::Dvmcp {
-            return self.customer.begin(Order { provider, command, content: call.write(), way, patience });
+            return self.customer.begin(Order { provider, command, content: call.write(), way, patience, purchase });
         }
         let promise = self.directory().await.admit(call.name, call.arguments)?;
         let turn = self.customer.0.lanes.enter(provider, patience.silence).await?;
         let content = manifest::request::text(call.name, call.arguments);
-        self.customer.begin_message(Order { provider, command, content, way, patience }, ByMessage { promise, turn })
+        let order = Order { provider, command, content, way, patience, purchase };
+        self.customer.begin_message(order, ByMessage { promise, turn })
     }
 
     pub fn read(&self, uri: &str, patience: Patience) -> Result<Ongoing, Error> {

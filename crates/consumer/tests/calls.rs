@@ -189,7 +189,8 @@ async fn a_demand_for_payment_is_an_error_of_its_own() {
     all.extend(demand.tags.to_vec().into_iter().filter(|tag| tag.kind() != "status"));
     demand.tags = Tags::from_list(all);
     provider.publish(demand).await;
-    let Err(Error::PaymentRequired(demand)) = soon(call.finish()).await else { panic!() };
+    let Err(Error::PaymentRequired(unpaid)) = soon(call.finish()).await else { panic!() };
+    let demand = &unpaid.demand;
     assert_eq!((demand.amount.as_deref(), demand.invoice.as_deref()), (Some("21"), Some("lnbc210n1x")));
 }
 

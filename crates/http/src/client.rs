@@ -14,11 +14,14 @@ mod exchange;
 mod mirror;
 pub mod oauth;
 mod oldest;
+mod pinned;
+mod question;
 mod reach;
 
 pub use agent::{Agent, Options, Trouble};
 pub use carrier::{End, carry};
 pub use endpoint::{Endpoint, Invalid, Way};
+pub use question::{Answer, Question};
 
 use oauth::Authorizer;
 use std::sync::Arc;

@@ -83,11 +83,23 @@ pub trait Ledger: fmt::Debug + Send + Sync {
     /// Says that we are still here, and whether others are.
     fn renew(&self) -> Later<'_, Presence>;
 
-    /// Forgets jobs that were free and done before then, and what was said in those that were paid. Some at a time; says whether
+    /// Several workers may serve with it, and one must take over what another has left.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Forgets jobs that are done: those that were free as a whole, of the others what was said. Some at a time; says whether
     /// there may be more.
-    fn purge(&self, before: u64) -> Later<'_, bool>;
+    fn purge(&self, horizon: Horizon) -> Later<'_, bool>;
 
     fn status(&self) -> Later<'_, Status>;
+}
+
+/// Jobs that changed last before these times are forgotten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Horizon {
+    pub free: u64,
+    pub paid: u64,
 }
 
 /// Who serves with this ledger.

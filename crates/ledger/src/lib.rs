@@ -2,9 +2,10 @@
 //!
 //! A provider writes [`Step`](job::Step)s: each moves one job on, together with everything that goes with it, entirely or not at
 //! all. What a step permits (calling a tool, asking for money, publishing an answer) is done after it was committed, never
-//! before. [`sqlite`] is the ledger of one process, [`postgres`] that of several.
+//! before. [`sqlite`] is the ledger of one process, [`postgres`] that of several. What a customer spends is in [`spending`].
 
 pub mod job;
 pub mod ledger;
 pub mod postgres;
+pub mod spending;
 pub mod sqlite;

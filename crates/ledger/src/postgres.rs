@@ -15,7 +15,7 @@ mod tls;
 mod write;
 
 use crate::job::{Id, Job, Outcome, Step};
-use crate::ledger::{Account, Error, Later, Ledger, Presence, Seen, Status};
+use crate::ledger::{Account, Error, Horizon, Later, Ledger, Presence, Seen, Status};
 use link::Link;
 use rialto_payment::secret::Secret;
 use std::future::Future;
@@ -154,8 +154,12 @@ impl Ledger for Postgres {
         })
     }
 
-    fn purge(&self, before: u64) -> Later<'_, bool> {
-        self.ask(move |answer| Task::Purge { before, answer })
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn purge(&self, horizon: Horizon) -> Later<'_, bool> {
+        self.ask(move |answer| Task::Purge { horizon, answer })
     }
 
     fn status(&self) -> Later<'_, Status> {

@@ -9,7 +9,7 @@ mod read;
 mod schema;
 
 use crate::job::{Id, Job, Outcome, Step};
-use crate::ledger::{Account, Error, Later, Ledger, Presence, Seen, Status};
+use crate::ledger::{Account, Error, Horizon, Later, Ledger, Presence, Seen, Status};
 use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File, OpenOptions};
@@ -36,7 +36,7 @@ const BUSY: Duration = Duration::from_secs(10);
 enum Task {
     Commit { steps: Vec<Step>, answer: Answer<Vec<Outcome>> },
     Sent { ids: Vec<Id>, answer: Answer<()> },
-    Purge { before: u64, answer: Answer<bool> },
+    Purge { horizon: Horizon, answer: Answer<bool> },
 }
 
 type Answer<T> = oneshot::Sender<Result<T, Error>>;
@@ -139,7 +139,7 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn private(path: &Path) -> std::io::Result<File> {
+pub(crate) fn private(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
 }
 
@@ -219,7 +219,7 @@ fn perform(connection: &mut Connection, tasks: &[Task]) -> Result<Vec<Done>, Err
                 apply::sent(&transaction, ids)?;
                 Done::Sent
             }
-            Task::Purge { before, .. } => Done::Purge(apply::purge(&transaction, *before)?),
+            Task::Purge { horizon, .. } => Done::Purge(apply::purge(&transaction, *horizon)?),
         });
     }
     transaction.commit()?;
@@ -274,8 +274,8 @@ impl Ledger for Sqlite {
         Box::pin(std::future::ready(Ok(Presence::Alone)))
     }
 
-    fn purge(&self, before: u64) -> Later<'_, bool> {
-        self.ask(move |answer| Task::Purge { before, answer })
+    fn purge(&self, horizon: Horizon) -> Later<'_, bool> {
+        self.ask(move |answer| Task::Purge { horizon, answer })
     }
 
     fn status(&self) -> Later<'_, Status> {

@@ -9,6 +9,7 @@ use crate::secret::{PaymentHash, Preimage, Secret};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use tokio::sync::broadcast;
 
 /// What a wallet answers, later.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
@@ -128,6 +129,12 @@ pub trait Wallet: fmt::Debug + Send + Sync {
     fn look_up_payment(&self, hash: PaymentHash) -> Later<'_, Payment>;
 
     fn balance(&self) -> Later<'_, Msat>;
+
+    /// Invoices of ours of which the wallet says by itself that something has come. They are worth a look-up and nothing
+    /// more. `None` if it never does.
+    fn hints(&self) -> Option<broadcast::Receiver<PaymentHash>> {
+        None
+    }
 }
 
 /// What a token says of itself. Nothing of it is certain before its mint has changed it.

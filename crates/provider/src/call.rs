@@ -64,7 +64,9 @@ pub(crate) async fn perform<S: Service>(
         }
         Body::Complete { params } => plain(local, "completion/complete", params, limit).await,
         // These never come this far.
-        Body::List { .. } | Body::Cancel { .. } => Err(Failure::new(Code::InternalError, "nothing to run")),
+        Body::List { .. } | Body::Cancel { .. } | Body::Pay { .. } => {
+            Err(Failure::new(Code::InternalError, "nothing to run"))
+        }
     }
 }
 

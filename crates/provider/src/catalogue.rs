@@ -6,10 +6,11 @@ use rialto_mcp::json;
 use rialto_mcp::local::Local;
 use rialto_mcp::reply::Answer;
 use rialto_mcp::server::Service;
+use rialto_payment::price::{Prices, Rule};
 use rialto_wire::failure::{Code, Failure};
 use rialto_wire::manifest::CONTENT_SCHEMA;
 use rialto_wire::request::{Command, Execution};
-use rialto_wire::service::Wire;
+use rialto_wire::service::{self, Wire};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
@@ -57,7 +58,7 @@ static CONTENT: LazyLock<Option<Arc<Schema>>> =
 
 impl Catalogue {
     /// Asks for all lists. Tools whose schema is not safe to run are left out; the second value tells which and why.
-    pub(crate) async fn load<S: Service>(local: &Local<S>) -> (Self, Vec<String>) {
+    pub(crate) async fn load<S: Service>(local: &Local<S>, prices: &Prices) -> (Self, Vec<String>) {
         let mut catalogue = Self {
             resources: list(local, Kind::Resources).await,
             templates: list(local, Kind::Templates).await,
@@ -72,8 +73,8 @@ impl Catalogue {
                     if let Err(reason) = &schemas.output {
                         refused.push(format!("tool `{name}` is not offered by message: its output schema: {reason}"));
                     }
+                    catalogue.tools.push(priced(&tool, &prices.rule(&name)));
                     catalogue.schemas.insert(name, schemas);
-                    catalogue.tools.push(tool);
                 }
                 Err(reason) => refused.push(format!("tool `{name}` is not offered: {reason}")),
             }
@@ -139,6 +140,14 @@ impl Catalogue {
             .input
             .check(&execution.value)
             .map_err(|misfit| Failure::new(Code::InvalidInput, misfit.message).at(misfit.pointer))
+    }
+}
+
+/// A definition that says what the tool costs, and only if it costs something.
+fn priced(tool: &[u8], rule: &Rule) -> Vec<u8> {
+    match serde_json::to_string(rule) {
+        Ok(price) if !rule.is_free() => service::priced(tool, &price),
+        _ => service::without_price(tool),
     }
 }
 

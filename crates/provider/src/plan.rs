@@ -2,6 +2,7 @@
 
 use crate::limits::Limits;
 use nostr::prelude::{Keys, PublicKey};
+use rialto_payment::price::Prices;
 use rialto_wire::dvmcp::request::OpenJobs;
 use rialto_wire::service::Wire;
 use std::collections::BTreeSet;
@@ -13,6 +14,9 @@ pub const DEFAULT_WINDOW: Window = Window { past: 15 * 60, future: 60 };
 
 /// How long one call may take.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// How long a quote can be paid: long enough for a person with a telephone.
+pub const DEFAULT_QUOTE: Duration = Duration::from_secs(600);
 
 /// How often an announcement that did not change is sent again.
 pub const REANNOUNCE: Duration = Duration::from_secs(3600);
@@ -36,8 +40,13 @@ pub struct Plan {
     pub ending: Ending,
     /// The relays as others can reach them.
     pub relays: Vec<String>,
-    /// Where the record is kept.
+    /// Where it is kept what was announced.
     pub record: PathBuf,
+    pub prices: Prices,
+    /// Tools that may be called again when nobody knows what a call did: as often as not at all, they do the same.
+    pub idempotent: BTreeSet<String>,
+    /// How long a quote can be paid.
+    pub quote: Duration,
 }
 
 /// Seconds around now in which a request must have been made.

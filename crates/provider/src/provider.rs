@@ -6,19 +6,30 @@
 mod announce;
 mod deliver;
 mod intake;
+mod money;
+mod notes;
+mod quote;
+mod recovery;
 mod work;
 
 use crate::call::Reply;
 use crate::catalogue::Catalogue;
 use crate::event::{Event, Observer};
 use crate::job::State;
+use crate::known::Memory;
 use crate::limits::Gauge;
 use crate::plan::{Plan, REANNOUNCE};
-use crate::record::Record;
+use crate::till::{self, Till};
 use nostr::prelude::{Event as Signed, EventId, Filter, Timestamp};
+use rialto_ledger::job::{FreeUse, Job as Stored, Quote, Stage, Step};
+use rialto_ledger::ledger::{self, Account, Ledger, Presence};
 use rialto_mcp::local::{Local, Notes};
 use rialto_mcp::message::Notification;
 use rialto_mcp::server::Service;
+use rialto_payment::amount::Msat;
+use rialto_payment::invoice::Invoice;
+use rialto_payment::secret::Secret;
+use rialto_payment::wallet;
 use rialto_relay::clock::Clock;
 use rialto_relay::pool::{Arrival, Pool, Watch};
 use rialto_relay::seal::{self, Sealer};
@@ -38,8 +49,20 @@ use tokio::time::Instant;
 /// How long running tools are waited for when the provider stops.
 const LAST_CALLS: Duration = Duration::from_secs(10);
 
+/// Causes that are dealt with before what they led to is committed: the more, the fewer commits.
+const MAX_BATCH: usize = 256;
+
+/// How often we say that we are here, and take over what others have left.
+const RENEW: Duration = Duration::from_secs(10);
+
+/// How often money that comes late is looked for, and old jobs are forgotten.
+const SWEEP: Duration = Duration::from_secs(60);
+
 /// How long relays are given to take the last events.
 const LAST_EVENTS: Duration = Duration::from_secs(3);
+
+/// Undelivered answers that are sent again after a restart: not those that everybody has given up.
+const STILL_WANTED_SECS: u64 = 600;
 
 /// Who we are, to the MCP servers.
 const INFO: &str = concat!("{\"name\":\"rialto\",\"version\":\"", env!("CARGO_PKG_VERSION"), "\"}");
@@ -66,6 +89,43 @@ enum Cause {
     Noted(Notification),
     Ended(Ended),
     Delivered(EventId),
+    /// What a customer has with us, for a request that costs something.
+    Account {
+        id: EventId,
+        account: Result<Account, ledger::Error>,
+    },
+    /// The wallet has made an invoice, or has not.
+    Invoiced {
+        id: EventId,
+        invoice: Result<Invoice, wallet::Error>,
+    },
+    /// A quote was paid, or ran out.
+    Ending {
+        id: EventId,
+        ending: till::Ending,
+    },
+    /// A token was changed, or is worth nothing.
+    Received {
+        id: EventId,
+        received: Result<Msat, wallet::Error>,
+    },
+    /// What was held has moved.
+    Moved {
+        id: EventId,
+        moved: till::Moved,
+    },
+    /// Money for a quote that ran out, or the certainty that none comes.
+    Late {
+        job: Box<Stored>,
+        standing: wallet::Standing,
+    },
+    /// An answer that could not be noted.
+    Again(Box<(Step, deliver::Conclusion)>),
+    /// Jobs that nobody looks after.
+    Found(Vec<Stored>),
+    Presence(Presence),
+    Renew,
+    Sweep,
     /// A relay wanted proof of work, and it is done.
     Worked {
         id: EventId,
@@ -92,6 +152,13 @@ struct Ticket {
     came: Instant,
     what: String,
     expires: Option<Timestamp>,
+    /// Where the ledger has it; `None` if it knows nothing of it.
+    noted: Option<Stage>,
+    fence: u64,
+    /// What it costs, if it does.
+    quote: Option<Quote>,
+    /// The request itself, if it must survive.
+    request: Option<String>,
 }
 
 /// One request on its way.
@@ -102,8 +169,27 @@ struct Job {
     progress: bool,
     parts: bool,
     state: State,
+    /// What is done for it meanwhile: the call, or watching its invoice.
     running: Option<AbortHandle>,
     last_progress: Option<Instant>,
+    token: Option<Secret>,
+    free_use: Option<FreeUse>,
+    /// The request by which its token came, if that was another.
+    payment: Option<Box<Ticket>>,
+}
+
+/// An answer that is given when the money is taken, or was given and the money goes back.
+struct Settling {
+    ticket: Ticket,
+    answers: Vec<Signed>,
+}
+
+/// What a provider keeps its books with.
+#[derive(Debug, Clone)]
+pub struct Books {
+    pub ledger: Arc<dyn Ledger>,
+    /// Without one everything is free.
+    pub till: Option<Till>,
 }
 
 /// Everything that the loop works on.
@@ -114,7 +200,16 @@ struct Provider<S: Service> {
     clock: Arc<dyn Clock>,
     observer: Observer,
     local: Arc<Local<S>>,
-    record: Record,
+    ledger: Arc<dyn Ledger>,
+    till: Option<Till>,
+    known: Memory,
+    /// To be committed, and what follows.
+    notes: Vec<(Step, notes::After<S>)>,
+    /// Delivered, to be noted.
+    sent: Vec<[u8; 32]>,
+    settling: HashMap<EventId, Settling>,
+    /// Others serve with the same ledger.
+    is_alone: bool,
     gauge: Gauge,
     catalogue: Catalogue,
     jobs: HashMap<EventId, Job>,
@@ -135,6 +230,7 @@ struct Provider<S: Service> {
 /// Serves until `stop` comes true. `service` is what does the work; `pool` is connected and subscribed to [`watches`].
 pub async fn run<S: Service>(
     plan: Plan,
+    books: Books,
     service: Arc<S>,
     (pool, mut arrivals): (Pool, mpsc::Receiver<Arrival>),
     clock: Arc<dyn Clock>,
@@ -143,7 +239,11 @@ pub async fn run<S: Service>(
 ) -> io::Result<()> {
     // A request may be dated ahead by `future`, and is taken until it is `past` old.
     let keep = plan.window.past.saturating_add(plan.window.future).saturating_add(60);
-    let (record, recovered) = Record::open(&plan.record, keep, clock.now())?;
+    let Books { ledger, till } = books;
+    let now = clock.now();
+    let seen = ledger.recent(now.as_secs().saturating_sub(keep)).await.map_err(io::Error::other)?;
+    let found = ledger.take_over(now.as_secs().saturating_sub(STILL_WANTED_SECS)).await.map_err(io::Error::other)?;
+    let known = Memory::new(keep, now, &seen);
     let mut stop = std::pin::pin!(stop);
     let opened = tokio::select! {
         opened = Local::open(service, INFO) => opened,
@@ -163,7 +263,13 @@ pub async fn run<S: Service>(
         clock,
         observer,
         local,
-        record,
+        ledger,
+        till,
+        known,
+        notes: Vec::new(),
+        sent: Vec::new(),
+        settling: HashMap::new(),
+        is_alone: true,
         catalogue: Catalogue::default(),
         jobs: HashMap::new(),
         queue: VecDeque::new(),
@@ -175,9 +281,11 @@ pub async fn run<S: Service>(
         loaded: None,
         resent: intake::resend_gauge(now),
     };
-    provider.recover(recovered);
-    let local = provider.local.clone();
-    let mut loading = std::pin::pin!(Catalogue::load(&local));
+    // What is to be run waits until it is known what there is to run.
+    let queued = provider.recover(found);
+    provider.flush().await;
+    let (local, prices) = (provider.local.clone(), provider.plan.prices.clone());
+    let mut loading = std::pin::pin!(Catalogue::load(&local, &prices));
     let (catalogue, refused) = loop {
         tokio::select! {
             loaded = &mut loading => break loaded,
@@ -190,8 +298,15 @@ pub async fn run<S: Service>(
         }
     };
     provider.offer(catalogue, &refused);
+    provider.resume(queued);
+    provider.flush().await;
     provider.observer.tell(Event::Ready { tools: provider.catalogue.names() });
     let mut announce = tokio::time::interval_at(now + REANNOUNCE, REANNOUNCE);
+    let mut renew = tokio::time::interval(RENEW);
+    let mut sweep = tokio::time::interval(SWEEP);
+    for timer in [&mut renew, &mut sweep] {
+        timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    }
     loop {
         // In no order: whoever talks all the time, a server or a relay, must not keep the others from being heard.
         let cause = tokio::select! {
@@ -200,11 +315,20 @@ pub async fn run<S: Service>(
             note = next_note(&mut notes) => Cause::Noted(note),
             Some(arrival) = arrivals.recv() => Cause::Arrival(arrival),
             _ = announce.tick() => Cause::Announce,
+            _ = renew.tick() => Cause::Renew,
+            _ = sweep.tick() => Cause::Sweep,
         };
         if matches!(cause, Cause::Stop) {
             break;
         }
         provider.turn(cause);
+        // Whatever else is there by now goes into the same commit.
+        for _ in 1..MAX_BATCH {
+            let more = caused.try_recv().ok().or_else(|| arrivals.try_recv().ok().map(Cause::Arrival));
+            let Some(cause) = more else { break };
+            provider.turn(cause);
+        }
+        provider.flush().await;
     }
     provider.stop(&mut caused).await;
     Ok(())
@@ -230,11 +354,24 @@ impl<S: Service> Provider<S> {
             Cause::Arrival(Arrival::Subscribed { relay }) => self.subscribed(&relay),
             Cause::Noted(note) => self.noted(&note),
             Cause::Ended(ended) => self.ended(ended),
-            Cause::Delivered(id) => {
-                if let Err(error) = self.record.sent(&id) {
-                    self.observer.warn(format!("cannot write the record: {error}"));
-                }
+            Cause::Delivered(id) => self.sent.push(id.to_bytes()),
+            Cause::Account { id, account } => self.accounted(&id, account),
+            Cause::Invoiced { id, invoice } => self.invoiced(&id, invoice),
+            Cause::Ending { id, ending } => self.quote_ended(&id, ending),
+            Cause::Received { id, received } => self.received(&id, received),
+            Cause::Moved { id, moved } => self.moved(&id, moved),
+            Cause::Late { job, standing } => self.late(*job, standing),
+            Cause::Again(again) => {
+                let (step, conclusion) = *again;
+                self.conclude(step, conclusion);
             }
+            Cause::Found(jobs) => {
+                let queued = self.recover(jobs);
+                self.resume(queued);
+            }
+            Cause::Presence(presence) => self.is_alone = presence == Presence::Alone,
+            Cause::Renew => self.renew(),
+            Cause::Sweep => self.sweep(),
             Cause::Worked { id, answers } => self.worked(id, &answers),
             Cause::Reloaded(loaded) => self.reloaded(loaded.map(|loaded| *loaded)),
             Cause::Announce => {
@@ -257,29 +394,35 @@ impl<S: Service> Provider<S> {
 
     /// Lets running tools finish, answers the rest, withdraws the announcement.
     async fn stop(&mut self, caused: &mut mpsc::UnboundedReceiver<Cause>) {
-        // What was not begun is left to whoever serves next: the relays still have it.
-        for id in std::mem::take(&mut self.queue) {
-            self.jobs.remove(&id);
-        }
+        // What was not begun is left to whoever serves next: the relays, or the ledger, still have it.
+        self.queue.clear();
+        self.jobs.retain(|_, job| job.state == State::Running);
+        self.flush().await;
         let end = Instant::now() + LAST_CALLS;
-        while !self.jobs.is_empty() {
+        while !self.jobs.is_empty() || !self.settling.is_empty() {
             match tokio::time::timeout_at(end, caused.recv()).await {
-                Ok(Some(cause @ (Cause::Ended(_) | Cause::Delivered(_)))) => self.turn(cause),
+                Ok(Some(cause @ (Cause::Ended(_) | Cause::Delivered(_) | Cause::Moved { .. }))) => self.turn(cause),
                 Ok(Some(_)) => {}
                 Ok(None) | Err(_) => break,
             }
+            self.flush().await;
         }
         let left: Vec<EventId> = self.jobs.keys().copied().collect();
         for id in left {
             let words = "the provider stopped during the call; nobody knows what it did";
             self.ended(Ended { id, outcome: Err(Failure::new(Code::OutcomeUnknown, words)) });
         }
-        self.withdraw();
+        self.flush().await;
+        // Others go on with the same service.
+        if self.is_alone {
+            self.withdraw();
+        }
         self.pool.stop(LAST_EVENTS).await;
         while let Ok(cause) = caused.try_recv() {
             if matches!(cause, Cause::Delivered(_)) {
                 self.turn(cause);
             }
         }
+        self.flush().await;
     }
 }

@@ -4,8 +4,6 @@
 
 #[path = "provider/announced.rs"]
 mod announced;
-#[path = "provider/crash.rs"]
-mod crash;
 #[path = "provider/hostile.rs"]
 mod hostile;
 #[path = "provider/once.rs"]

@@ -135,6 +135,7 @@ impl Outbox {
             }
             entry.tries += 1;
             let publication = entry.publication.clone();
+            publication.set_sent();
             self.silent.push_back((publication.id, publication.end.min(now + SILENCE)));
             if let Some(previous) = self.sent.remove(&publication.id) {
                 entry.others.extend(previous.others);

@@ -4,6 +4,7 @@ use crate::frame;
 use crate::information::Limits;
 use crate::verdict::Verdict;
 use nostr::prelude::{Event, EventId};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -22,6 +23,7 @@ pub struct Publication {
     wanted: usize,
     state: Mutex<Vec<(Arc<str>, Option<Verdict>)>>,
     changed: Notify,
+    was_sent: AtomicBool,
 }
 
 /// What the relays said so far.
@@ -47,7 +49,18 @@ impl Publication {
             wanted,
             state: Mutex::new(relays.into_iter().map(|relay| (relay, None)).collect()),
             changed: Notify::new(),
+            was_sent: AtomicBool::new(false),
         }
+    }
+
+    pub(crate) fn set_sent(&self) {
+        self.was_sent.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether any relay may have it, whatever they said. One that was never sent is nowhere, and is not sent any more once
+    /// its time is over.
+    pub fn was_sent(&self) -> bool {
+        self.was_sent.load(Ordering::Relaxed)
     }
 
     fn state(&self) -> MutexGuard<'_, Vec<(Arc<str>, Option<Verdict>)>> {

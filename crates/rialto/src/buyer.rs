@@ -155,7 +155,7 @@ pub(crate) fn failure(error: &Error) -> Failure {
         }
         Error::PaymentRequired(demand) => {
             let failure = Failure::new(Exit::Payment, error.to_string()).code("payment_required");
-            match &demand.invoice {
+            match &demand.demand.invoice {
                 Some(invoice) => failure.cause(format!("it asks for this invoice to be paid: {invoice}")),
                 None => failure,
             }

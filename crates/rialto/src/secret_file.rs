@@ -16,6 +16,7 @@ const MAX_FILE: u64 = 4096;
 pub(crate) enum What {
     Key,
     Token,
+    Wallet,
 }
 
 impl What {
@@ -23,6 +24,7 @@ impl What {
         match self {
             What::Key => "key",
             What::Token => "token",
+            What::Wallet => "wallet",
         }
     }
 
@@ -30,6 +32,7 @@ impl What {
         match self {
             What::Key => "key_exposed",
             What::Token => "token_exposed",
+            What::Wallet => "wallet_exposed",
         }
     }
 }

@@ -26,11 +26,13 @@ pub enum Code {
     ResultTooLarge,
     ToolError,
     Unsupported,
+    PaymentExpired,
+    PaymentRefused,
     InternalError,
 }
 
 impl Code {
-    pub const ALL: [Code; 19] = [
+    pub const ALL: [Code; 21] = [
         Code::InvalidRequest,
         Code::TooLarge,
         Code::UnknownCommand,
@@ -49,6 +51,8 @@ impl Code {
         Code::ResultTooLarge,
         Code::ToolError,
         Code::Unsupported,
+        Code::PaymentExpired,
+        Code::PaymentRefused,
         Code::InternalError,
     ];
 
@@ -72,6 +76,8 @@ impl Code {
             Code::ResultTooLarge => "result_too_large",
             Code::ToolError => "tool_error",
             Code::Unsupported => "unsupported",
+            Code::PaymentExpired => "payment_expired",
+            Code::PaymentRefused => "payment_refused",
             Code::InternalError => "internal_error",
         }
     }

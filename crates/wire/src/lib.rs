@@ -1,6 +1,7 @@
 //! How MCP travels in Nostr events. Pure mappings: no sockets, no clock, no randomness. One module per protocol; the only
 //! place that knows event kinds and tags.
 
+pub mod charge;
 pub mod dvmcp;
 pub mod failure;
 pub mod manifest;

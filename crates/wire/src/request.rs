@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::tags::tag;
 use nostr::prelude::{EventId, PublicKey, Tag, Timestamp, UnsignedEvent};
+use rialto_payment::secret::Secret;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -19,10 +20,11 @@ pub enum Command {
     Complete,
     CancelExecution,
     BatchExecute,
+    PayExecution,
 }
 
 impl Command {
-    pub const ALL: [Command; 10] = [
+    pub const ALL: [Command; 11] = [
         Command::ListTools,
         Command::ExecuteTool,
         Command::ListResources,
@@ -33,6 +35,7 @@ impl Command {
         Command::Complete,
         Command::CancelExecution,
         Command::BatchExecute,
+        Command::PayExecution,
     ];
 
     /// Its word on the wire and in logs.
@@ -48,6 +51,7 @@ impl Command {
             Command::Complete => "complete",
             Command::CancelExecution => "cancel-execution",
             Command::BatchExecute => "batch-execute",
+            Command::PayExecution => "pay-execution",
         }
     }
 
@@ -79,6 +83,8 @@ pub struct Request {
     pub progress: bool,
     /// A large result may come in parts.
     pub parts: bool,
+    /// Ecash that came with it.
+    pub token: Option<Secret>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -103,6 +109,11 @@ pub enum Body {
     Cancel {
         target: EventId,
     },
+    /// Ecash for a request that has to be paid. What the token is worth, only its mint knows.
+    Pay {
+        target: EventId,
+        token: Secret,
+    },
 }
 
 /// One call of one tool.
@@ -116,6 +127,16 @@ pub struct Execution {
     pub timeout: Option<Duration>,
     /// A JSON object for the MCP server.
     pub meta: Option<String>,
+}
+
+/// The longest token that is read: some hundred coins.
+pub const MAX_TOKEN: usize = 64 * 1024;
+
+/// A text that may be a token.
+pub(crate) fn token(text: &str) -> Option<Secret> {
+    let is_likely = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'=' | b'+' | b'/');
+    let fits = text.starts_with("cashu") && text.len() <= MAX_TOKEN && text.bytes().all(is_likely);
+    fits.then(|| Secret::new(text))
 }
 
 /// What a provider makes of an event.

@@ -5,6 +5,8 @@ use crate::manifest::description;
 use crate::tags::tag;
 use crate::{dvmcp, manifest};
 use nostr::prelude::{Event, EventId, Filter, Kind, PublicKey, Tag, Tags, Timestamp, UnsignedEvent};
+use rialto_mcp::json;
+use std::borrow::Cow;
 
 /// What every announcement and every manifest of ours has as a `t` tag.
 pub(crate) const TOPIC: &str = "mcp";
@@ -102,9 +104,43 @@ pub fn is_description(kind: Kind) -> bool {
     kind == dvmcp::ANNOUNCEMENT || kind == manifest::MANIFEST
 }
 
-/// The tags by which tools are found.
-pub(crate) fn topics<'a>(names: impl Iterator<Item = &'a str>) -> impl Iterator<Item = Tag> {
-    std::iter::once(TOPIC).chain(names.filter(|name| *name != TOPIC).take(MAX_TOPICS)).map(|name| tag("t", [name]))
+/// The tags by which tools are found, with what they cost where that is known.
+pub(crate) fn topics<'a>(tools: impl Iterator<Item = (Cow<'a, str>, Option<u64>)>) -> Vec<Tag> {
+    let tools = tools.filter(|(name, _)| name != TOPIC).take(MAX_TOPICS);
+    let topic = |(name, price): (Cow<'a, str>, Option<u64>)| match price {
+        Some(sat) => tag("t", [&name, &sat.to_string(), "sats"]),
+        None => tag("t", [&name]),
+    };
+    std::iter::once((Cow::Borrowed(TOPIC), None)).chain(tools).map(topic).collect()
+}
+
+/// Where the price of a tool stands in its definition.
+pub const PRICE: &str = "rialto/price";
+
+/// A definition that says what the tool costs; `price` is a JSON object.
+pub fn priced(tool: &[u8], price: &str) -> Vec<u8> {
+    let mut member = Vec::new();
+    json::push_member(&mut member, PRICE.as_bytes(), price.as_bytes());
+    json::with_meta(&without_price(tool), &member)
+}
+
+/// A server may not say what its tools cost: that is for whoever offers them.
+pub fn without_price(tool: &[u8]) -> Vec<u8> {
+    match json::find(tool, ["_meta"]) {
+        Ok([Some(place)]) if tool[place.start] == b'{' => {
+            let meta = json::without_members(&tool[place.clone()], &[PRICE]);
+            let mut whole = Vec::with_capacity(tool.len());
+            json::splice(&mut whole, tool, &[(place, &meta)]);
+            whole
+        }
+        _ => tool.to_vec(),
+    }
+}
+
+/// What a definition says that a call costs at least, in satoshis.
+pub(crate) fn price(tool: &[u8]) -> Option<u64> {
+    let price = json::get(json::get(tool, "_meta")?, PRICE)?;
+    std::str::from_utf8(json::get(price, "sat")?).ok()?.parse().ok()
 }
 
 /// Whether a description says that sealed requests are taken.

@@ -224,6 +224,7 @@ fn whatever_servers_offer_is_announced_and_paged_without_a_panic() {
             templates: &tools,
             prompts: &tools,
             relays: &relays,
+            mints: &[],
         };
         let _ = offer.write(me, Timestamp::from(round));
         for start in [0, 1, 8, usize::MAX] {

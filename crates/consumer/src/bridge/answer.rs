@@ -74,8 +74,10 @@ pub(super) fn error(error: &RequestError, asked: Asked<'_>, npub: &str) -> Error
     if let Some(pointer) = pointer {
         out = out.with("pointer", pointer);
     }
-    if let RequestError::PaymentRequired(demand) = error {
-        out = out.with("amount", demand.amount.clone()).with("invoice", demand.invoice.clone());
+    if let RequestError::PaymentRequired(unpaid) = error {
+        let amount = unpaid.amount.map(|amount| amount.sat_rounded_up());
+        out = out.with("amount_sat", amount).with("invoice", unpaid.demand.invoice.clone());
+        out = out.with("hint", unpaid.why.hint());
     }
     match asked {
         Asked::Tool(name) | Asked::Prompt(name) => out.with("name", name),

@@ -151,6 +151,7 @@ async fn follow(call: &Call, mut ongoing: Ongoing) -> Result<Reply, RequestError
     loop {
         match ongoing.next().await? {
             Step::Done(reply) => return Ok(reply),
+            Step::Paid(_) => {}
             Step::Progress(Progress { progress, total, message }) => {
                 // A host may count on numbers that grow.
                 let next = progress.unwrap_or(if last.is_finite() { last + 1.0 } else { 0.0 });

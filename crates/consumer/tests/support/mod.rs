@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "not every test file uses all of it")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should panic")]
 
+pub(crate) mod wallet;
+
 use nostr::prelude::{EventId, Filter, Keys, Kind, PublicKey, RelayUrl, Tags, Timestamp, UnsignedEvent};
 use rialto_consumer::announcements::Announcements;
 use rialto_consumer::customer::Customer;
@@ -121,6 +123,7 @@ impl Provider {
             templates: &[],
             prompts: &[],
             relays: &[],
+            mints: &[],
         };
         let mut event = offer.write(self.key(), Timestamp::from(at));
         if !sealed {

@@ -34,6 +34,8 @@ pub struct Options {
     pub no_proxy: Option<String>,
     /// A file with certificates to trust beside the usual ones.
     pub certificates: Option<PathBuf>,
+    /// A file with the one certificate that a server may show, whoever has signed it; no other is trusted then.
+    pub pinned: Option<PathBuf>,
 }
 
 impl Options {
@@ -49,6 +51,7 @@ impl Options {
             https_proxy: text("HTTPS_PROXY"),
             no_proxy: text("NO_PROXY"),
             certificates: variable("SSL_CERT_FILE").filter(|path| !path.is_empty()).map(PathBuf::from),
+            pinned: None,
         }
     }
 }

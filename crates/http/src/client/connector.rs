@@ -1,6 +1,7 @@
 //! Connections to servers: straight or through a proxy, plain or with TLS.
 
 use super::agent::Options;
+use super::pinned::Pinned;
 use super::reach::Reach;
 use hyper::Uri;
 use hyper::header::HeaderValue;
@@ -14,7 +15,6 @@ use rustls::{ClientConfig, RootCertStore};
 use std::future::Future;
 use std::io;
 use std::net::IpAddr;
-use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -59,7 +59,7 @@ impl Connector {
                 Setting::No => proxies.no(value),
             };
         }
-        let tls = TlsConnector::from(Arc::new(tls_config(options.certificates.as_deref())?));
+        let tls = TlsConnector::from(Arc::new(tls_config(options)?));
         Ok(Self { ways: Arc::new(Ways { tls, proxies: proxies.build() }), reach: Reach::Anywhere })
     }
 
@@ -85,9 +85,17 @@ enum Setting {
 }
 
 /// The certificates that browsers trust, and those of a file for whoever is behind a company's own.
-fn tls_config(certificates: Option<&Path>) -> io::Result<ClientConfig> {
+fn tls_config(options: &Options) -> io::Result<ClientConfig> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?;
+    if let Some(path) = &options.pinned {
+        let pinned = Arc::new(Pinned::read(path, provider)?);
+        return Ok(config.dangerous().with_custom_certificate_verifier(pinned).with_no_client_auth());
+    }
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    if let Some(path) = certificates {
+    if let Some(path) = &options.certificates {
         let unreadable = |why: &dyn std::fmt::Display| {
             io::Error::other(format!("cannot read the certificates of SSL_CERT_FILE (`{}`): {why}", path.display()))
         };
@@ -97,13 +105,7 @@ fn tls_config(certificates: Option<&Path>) -> io::Result<ClientConfig> {
             let _ = roots.add(certificate);
         }
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(io::Error::other)?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(config)
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
 impl Ways {

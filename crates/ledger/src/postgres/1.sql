@@ -32,7 +32,8 @@ CREATE TABLE job (
 ) WITH (fillfactor = 70);
 CREATE INDEX job_open ON job (stage) WHERE stage < 7;
 CREATE INDEX job_unsent ON job (at) WHERE stage = 7 AND sent = 0;
-CREATE INDEX job_at ON job (at) WHERE sent < 2;
+-- What is purged has one time if it was free and another if it was paid.
+CREATE INDEX job_at ON job (paid, at) WHERE sent < 2;
 
 CREATE TABLE quote (
     job bytea PRIMARY KEY REFERENCES job (id),
@@ -235,21 +236,22 @@ END
 $$;
 
 -- Forgets some jobs; says whether there may be more. A job with money that may still move is not over, whatever it says.
-CREATE FUNCTION purge(earliest bigint, most integer) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE FUNCTION purge(free_before bigint, paid_before bigint, most integer) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
-    old bytea[];
     free bytea[];
+    old bytea[];
 BEGIN
     PERFORM only_one();
-    old := ARRAY(SELECT id FROM job WHERE at < earliest AND sent < 2 AND stage = 7
+    free := ARRAY(SELECT id FROM job WHERE NOT paid AND at < free_before AND sent < 2 AND stage = 7 ORDER BY at LIMIT most);
+    DELETE FROM answer WHERE job = ANY (free);
+    DELETE FROM job WHERE id = ANY (free);
+    -- Credits and coins belong to jobs that were paid; those stay for ever, and are small.
+    old := ARRAY(SELECT id FROM job WHERE paid AND at < paid_before AND sent < 2 AND stage = 7
         AND NOT EXISTS (SELECT FROM quote WHERE quote.job = job.id AND quote.money IN (1, 2, 3, 4, 5, 9))
         ORDER BY at LIMIT most);
     DELETE FROM answer WHERE job = ANY (old);
-    free := ARRAY(SELECT id FROM job WHERE id = ANY (old) AND NOT paid);
-    DELETE FROM job WHERE id = ANY (free);
-    -- Credits and coins belong to jobs that were paid; those stay for ever, and are small.
-    UPDATE job SET sent = 2, origin = '', request = NULL WHERE id = ANY (old) AND paid;
+    UPDATE job SET sent = 2, origin = '', request = NULL WHERE id = ANY (old);
     UPDATE quote SET preimage = NULL, invoice = NULL, token = NULL WHERE job = ANY (old);
-    RETURN cardinality(old) = most;
+    RETURN cardinality(free) = most OR cardinality(old) = most;
 END
 $$;

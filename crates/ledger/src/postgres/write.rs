@@ -7,7 +7,7 @@ use super::json::{given, outcome, signed};
 use super::link::Link;
 use super::{Presented, read};
 use crate::job::{Id, Job, Outcome, Step};
-use crate::ledger::Error;
+use crate::ledger::{Error, Horizon};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::types::Type;
@@ -25,7 +25,7 @@ pub(super) enum Task {
     Commit { steps: Vec<Step>, answer: Answer<Vec<Outcome>> },
     Sent { ids: Vec<Id>, answer: Answer<()> },
     TakeOver { unsent: u64, answer: Answer<Vec<Job>> },
-    Purge { before: u64, answer: Answer<bool> },
+    Purge { horizon: Horizon, answer: Answer<bool> },
 }
 
 pub(super) struct Writer {
@@ -68,7 +68,7 @@ impl Writer {
             for task in later {
                 match task {
                     Task::TakeOver { unsent, answer } => drop(answer.send(self.take_over(unsent).await)),
-                    Task::Purge { before, answer } => drop(answer.send(self.purge(before).await)),
+                    Task::Purge { horizon, answer } => drop(answer.send(self.purge(horizon).await)),
                     Task::Commit { .. } | Task::Sent { .. } => {}
                 }
             }
@@ -171,11 +171,11 @@ impl Writer {
         rows.await?.iter().map(read::job).collect()
     }
 
-    async fn purge(&self, before: u64) -> Result<bool, Error> {
-        let before = signed(before);
+    async fn purge(&self, horizon: Horizon) -> Result<bool, Error> {
+        let (free, paid) = (signed(horizon.free), signed(horizon.paid));
         let purged = self.link.with(|client| async move {
-            let parameters = [(&before as _, Type::INT8), (&PURGED as _, Type::INT4)];
-            client.query_typed_one("SELECT purge($1, $2)", &parameters).await?.try_get(0)
+            let parameters = [(&free as _, Type::INT8), (&paid as _, Type::INT8), (&PURGED as _, Type::INT4)];
+            client.query_typed_one("SELECT purge($1, $2, $3)", &parameters).await?.try_get(0)
         });
         purged.await
     }

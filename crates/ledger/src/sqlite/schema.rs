@@ -15,11 +15,13 @@ const MIGRATIONS: [&str; 1] = ["
         request TEXT,
         attempts INTEGER NOT NULL DEFAULT 0,
         sent INTEGER NOT NULL DEFAULT 0,
-        paid INTEGER NOT NULL DEFAULT 0
+        paid INTEGER NOT NULL DEFAULT 0,
+        fence INTEGER NOT NULL DEFAULT 1
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX job_open ON job (stage) WHERE stage < 7;
     CREATE INDEX job_unsent ON job (at) WHERE stage = 7 AND sent = 0;
-    CREATE INDEX job_at ON job (at) WHERE sent < 2;
+    -- What is purged has one time if it was free and another if it was paid.
+    CREATE INDEX job_at ON job (paid, at) WHERE sent < 2;
 
     CREATE TABLE quote (
         job BLOB PRIMARY KEY NOT NULL REFERENCES job (id),

@@ -3,7 +3,7 @@
 use crate::place::Place;
 use crate::steps::{begin, coin, commit, done, entry, free, go_on, id, msat, quote, refused, taken};
 use rialto_ledger::job::{Money, Outcome, Refusal, Stage, Step};
-use rialto_ledger::ledger::{Account, Error, Ledger};
+use rialto_ledger::ledger::{Account, Error, Horizon, Ledger};
 use std::sync::Arc;
 
 /// A job 1 with hash 1, coin 1, 500 msat of credit left and one free call used; and a job 2 that has begun.
@@ -51,10 +51,8 @@ pub(crate) async fn every_refusal_has_its_cause(place: &Place) {
     for (name, step, expected) in wrong(first, second) {
         assert_eq!(refused(&*ledger, step).await, expected, "{name}");
     }
-    if place.has_fences() {
-        let stale = go_on(2, Stage::Funded, Stage::Running, second + 1);
-        assert_eq!(refused(&*ledger, stale).await, Refusal::Moved);
-    }
+    let stale = go_on(2, Stage::Funded, Stage::Running, second + 1);
+    assert_eq!(refused(&*ledger, stale).await, Refusal::Moved);
     // The first thing that is wrong is the one that is told.
     let mut step = begin(1, 1, Stage::Done);
     step.credit = entry(-9999);
@@ -106,7 +104,7 @@ pub(crate) async fn a_job_is_kept_as_it_was_given(place: &Place) {
     assert_eq!((job.origin.as_str(), job.attempts), (r#"{"wire":"dvmcp"}"#, 0));
     assert_eq!(job.request.as_deref(), Some(r#"{"tool":"echo ü \u0000"}"#));
     assert_eq!(job.quote, Some(first));
-    if place.has_fences() {
+    if place.is_shared() {
         assert_eq!(job.fence, fence + 1);
         assert_eq!(refused(&*ledger, go_on(1, Stage::Quoted, Stage::Done, fence)).await, Refusal::Moved);
     }
@@ -122,7 +120,7 @@ pub(crate) async fn a_job_is_kept_as_it_was_given(place: &Place) {
     assert_eq!((job.quote, job.attempts, job.stage, job.at), (Some(second), 1, Stage::Running, 200));
     assert_eq!(job.answers, ["one", "\"two\" \\u0000\n"]);
     assert!(job.request.is_some());
-    let fence = if place.has_fences() { fence + 1 } else { fence };
+    let fence = if place.is_shared() { fence + 1 } else { fence };
     taken(&*ledger, go_on(1, Stage::Running, Stage::Done, fence)).await;
     let ledger = place.reopen(ledger).await;
     let job = ledger.take_over(0).await.unwrap().remove(0);
@@ -157,12 +155,27 @@ pub(crate) async fn requests_are_recent_until_they_are_purged(place: &Place) {
     assert_eq!(seen, [(id(1), Stage::Funded, 100), (id(2), Stage::Done, 300)]);
     assert_eq!(ledger.recent(300).await.unwrap().len(), 1);
     assert_eq!(ledger.recent(301).await.unwrap().len(), 0);
-    assert!(!ledger.purge(300).await.unwrap());
+    assert!(!ledger.purge(all_before(300)).await.unwrap());
     assert_eq!(ledger.recent(0).await.unwrap().len(), 2);
-    assert!(!ledger.purge(301).await.unwrap());
+    assert!(!ledger.purge(all_before(301)).await.unwrap());
     assert_eq!(ledger.recent(0).await.unwrap().len(), 1);
     // A request that was forgotten could come again; that is the provider's affair, who does not take old ones.
     taken(&*ledger, begin(2, 1, Stage::Done)).await;
+}
+
+fn all_before(time: u64) -> Horizon {
+    Horizon { free: time, paid: time }
+}
+
+pub(crate) async fn what_was_paid_is_kept_longer(place: &Place) {
+    let ledger = place.open().await;
+    done(&*ledger, 1, 1, 300, Some(quote(Some(1), Money::Taken))).await;
+    done(&*ledger, 2, 1, 300, None).await;
+    assert!(!ledger.purge(Horizon { free: 301, paid: 300 }).await.unwrap());
+    assert_eq!(ledger.recent(0).await.unwrap().iter().map(|seen| seen.id).collect::<Vec<_>>(), [id(1)]);
+    assert_eq!(ledger.answers(id(1)).await.unwrap().len(), 2);
+    assert!(!ledger.purge(Horizon { free: 0, paid: 301 }).await.unwrap());
+    assert!(ledger.recent(0).await.unwrap().is_empty());
 }
 
 pub(crate) async fn purging_keeps_what_was_paid(place: &Place) {
@@ -177,9 +190,9 @@ pub(crate) async fn purging_keeps_what_was_paid(place: &Place) {
     let mut credited = begin(4, 1, Stage::Done);
     credited.credit = entry(10);
     taken(&*ledger, credited).await;
-    assert!(ledger.purge(1000).await.unwrap(), "there is more than is purged at once");
-    assert!(!ledger.purge(1000).await.unwrap());
-    assert!(!ledger.purge(1000).await.unwrap());
+    assert!(ledger.purge(all_before(1000)).await.unwrap(), "there is more than is purged at once");
+    assert!(!ledger.purge(all_before(1000)).await.unwrap());
+    assert!(!ledger.purge(all_before(1000)).await.unwrap());
     let mut seen: Vec<_> = ledger.recent(0).await.unwrap().iter().map(|seen| seen.id).collect();
     seen.sort();
     assert_eq!(seen, [id(2)], "only what may still be paid is there");
@@ -212,9 +225,7 @@ pub(crate) async fn lapsed_quotes_are_found(place: &Place) {
     late.quote = Some(quote(Some(1), Money::Credited));
     late.credit = entry(20_000);
     taken(&*ledger, late.clone()).await;
-    if place.has_fences() {
-        assert_eq!(refused(&*ledger, late).await, Refusal::Moved);
-    }
+    assert_eq!(refused(&*ledger, late).await, Refusal::Moved);
     assert_eq!(ledger.account(id(1), "echo").await.unwrap().credit, msat(20_000));
 }
 

@@ -44,7 +44,7 @@ macro_rules! on_both {
 
 on_both! {
     cases: every_refusal_has_its_cause, a_refused_step_leaves_nothing_behind, a_job_is_kept_as_it_was_given,
-        a_restart_loses_nothing, requests_are_recent_until_they_are_purged, purging_keeps_what_was_paid,
+        a_restart_loses_nothing, requests_are_recent_until_they_are_purged, purging_keeps_what_was_paid, what_was_paid_is_kept_longer,
         lapsed_quotes_are_found, the_status_adds_up, a_later_version_is_refused, answers_are_unsent_until_a_relay_has_them,
         one_bad_step_does_not_hurt_its_neighbours;
     concurrency: credit_is_never_negative, a_hash_pays_for_one_job, a_coin_pays_for_one_job, free_calls_end,

@@ -158,7 +158,7 @@ async fn compare(place: &Place, batches: Vec<(Vec<Step>, u64)>) {
         let outcomes = ledger.commit(given).await.unwrap();
         for (outcome, expected) in outcomes.iter().zip(&expected) {
             match (outcome, expected) {
-                (Outcome::Taken { fence }, Ok(expected)) => assert!(!place.has_fences() || fence == expected),
+                (Outcome::Taken { fence }, Ok(expected)) => assert_eq!(fence, expected),
                 (Outcome::Refused(refusal), Err(expected)) => assert_eq!(refusal, expected),
                 _ => panic!("{outcome:?}, but {expected:?}"),
             }

@@ -34,8 +34,8 @@ impl Place {
         Some(Self::Postgres { address: server.address(), key })
     }
 
-    /// Whether steps must know the job's fence.
-    pub(crate) fn has_fences(&self) -> bool {
+    /// Whether several workers may have it.
+    pub(crate) fn is_shared(&self) -> bool {
         matches!(self, Self::Postgres { .. })
     }
 
@@ -52,14 +52,14 @@ impl Place {
 
     /// Another worker, where there can be one; else the same.
     pub(crate) async fn open_beside(&self, ledger: &Arc<dyn Ledger>) -> Arc<dyn Ledger> {
-        if self.has_fences() { self.open().await } else { ledger.clone() }
+        if self.is_shared() { self.open().await } else { ledger.clone() }
     }
 
     /// Closes it, and opens it again once it is closed.
     pub(crate) async fn reopen(&self, ledger: Arc<dyn Ledger>) -> Arc<dyn Ledger> {
         assert_eq!(Arc::strong_count(&ledger), 1, "somebody else has the ledger");
         drop(ledger);
-        if self.has_fences() {
+        if self.is_shared() {
             let end = Instant::now() + Duration::from_secs(60);
             // The worker says that it leaves after the last task, and nobody waits for that but us.
             while self.ask("SELECT count(*)::text FROM worker WHERE until > clock_timestamp()").await != "0\n" {

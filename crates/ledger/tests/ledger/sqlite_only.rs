@@ -63,9 +63,9 @@ pub(crate) async fn write_for_ever(directory: &str, from: u64) {
 async fn write_jobs(ledger: Arc<dyn Ledger>, from: u64) {
     let mut job = from;
     loop {
-        let mut last = go_on(job, Stage::Running, Stage::Done, 0);
+        let mut last = go_on(job, Stage::Running, Stage::Done, 1);
         last.answers = Some(vec!["x".repeat(2000), format!("answer {job}")]);
-        let steps = [begin(job, job, Stage::Funded), go_on(job, Stage::Funded, Stage::Running, 0), last];
+        let steps = [begin(job, job, Stage::Funded), go_on(job, Stage::Funded, Stage::Running, 1), last];
         for mut step in steps {
             // Not only money survives the end of a process.
             step.durable = job % 2 == 0;

@@ -5,6 +5,7 @@ use super::{Cause, Provider};
 use crate::catalogue::Catalogue;
 use crate::event::{Event as Told, Observer};
 use crate::plan::Ending;
+use crate::till::Till;
 use nostr::prelude::{Event, Keys, Timestamp, UnsignedEvent};
 use rialto_mcp::server::Service;
 use rialto_relay::pool::Pool;
@@ -92,11 +93,11 @@ impl<S: Service> Provider<S> {
             return;
         }
         self.is_loading = true;
-        let (local, causes) = (self.local.clone(), self.causes.clone());
+        let (local, causes, prices) = (self.local.clone(), self.causes.clone(), self.plan.prices.clone());
         let begin = self.loaded.map_or_else(Instant::now, |last| last + RELOAD_PAUSE);
         tokio::spawn(async move {
             tokio::time::sleep_until(begin).await;
-            let loaded = tokio::time::timeout(LOAD_PATIENCE, Catalogue::load(&local)).await;
+            let loaded = tokio::time::timeout(LOAD_PATIENCE, Catalogue::load(&local, &prices)).await;
             let _ = causes.send(Cause::Reloaded(loaded.ok().map(Box::new)));
         });
     }
@@ -139,7 +140,10 @@ impl<S: Service> Provider<S> {
         let (mut events, mut left_out) = (Vec::new(), Vec::new());
         if plan.wires.contains(&Wire::Dvmcp) {
             let Catalogue { resources, templates, prompts, .. } = catalogue;
-            let offer = dvmcp::announcement::Offer { id, name, about, tools, resources, templates, prompts, relays };
+            let mints = self.till.as_ref().map(Till::mints).unwrap_or_default();
+            let mints = mints.as_slice();
+            let offer =
+                dvmcp::announcement::Offer { id, name, about, tools, resources, templates, prompts, relays, mints };
             events.push(offer.write(me, now));
         }
         if plan.wires.contains(&Wire::Manifest) {

@@ -1,8 +1,11 @@
 //! Answers on their way out: signed or sealed, recorded, published.
 
+use super::notes::Noted;
 use super::{Cause, Provider, Ticket};
 use crate::event::Event as Told;
+use crate::job::close;
 use nostr::prelude::{Event, EventId, UnsignedEvent};
+use rialto_ledger::job::{Before, Money, Stage, Step};
 use rialto_mcp::server::Service;
 use rialto_relay::publication::Report;
 use rialto_relay::seal;
@@ -24,6 +27,16 @@ const MAX_SEALED: usize = 24 * 1024;
 
 /// How long relays are waited for before work is done for those that want it.
 const WORK_WAIT: Duration = Duration::from_secs(3);
+
+/// When an answer that was paid for could not be noted, how long until it is tried again.
+const NOTE_AGAIN: Duration = Duration::from_secs(1);
+
+/// A request's end, until it is noted.
+pub(super) struct Conclusion {
+    ticket: Ticket,
+    answers: Vec<Event>,
+    code: Option<&'static str>,
+}
 
 /// What an event has beside its content.
 const AROUND: usize = 1536;
@@ -82,8 +95,14 @@ impl<S: Service> Provider<S> {
     }
 
     pub(super) fn fail(&mut self, ticket: &Ticket, failure: &Failure) {
-        let events = self.failure(ticket, failure);
+        let events = self.failure(ticket, &Self::refunded(ticket, failure));
         self.answer(ticket, events, Some(failure.code.as_str()));
+    }
+
+    /// A failure as it is sent.
+    pub(super) fn enclosed_failure(&self, ticket: &Ticket, failure: &Failure) -> Vec<Event> {
+        let events = self.failure(ticket, failure);
+        events.into_iter().filter_map(|event| self.enclose(ticket, event)).collect()
     }
 
     /// The same, for requests that leave no trace.
@@ -94,15 +113,54 @@ impl<S: Service> Provider<S> {
         self.tell(ticket, Some(failure.code.as_str()));
     }
 
-    /// Records the final answers to a request, then sends them.
+    /// Notes the final answers to a request and what they mean for its money, then sends them.
     pub(super) fn answer(&mut self, ticket: &Ticket, events: Vec<UnsignedEvent>, code: Option<&'static str>) {
-        let id = ticket.address.request;
-        let events: Vec<Event> = events.into_iter().filter_map(|event| self.enclose(ticket, event)).collect();
-        if let Err(error) = self.record.finish(&id, &events, self.now()) {
-            self.observer.warn(format!("cannot write the record: {error}"));
+        let answers: Vec<Event> = events.into_iter().filter_map(|event| self.enclose(ticket, event)).collect();
+        let mut ticket = ticket.clone();
+        let closing = ticket.quote.as_ref().map(|quote| close(quote, code.is_none()));
+        let mut step = self.step(&mut ticket, closing.as_ref().map_or(Stage::Done, |closing| closing.stage));
+        step.answers = Some(answers.iter().map(Event::as_json).collect());
+        if let (Some(closing), Some(quote)) = (closing, &mut ticket.quote) {
+            quote.money = closing.money;
+            step.credit = closing.credit;
+            step.quote = Some(quote.clone());
         }
-        self.publish(id, events);
-        self.tell(ticket, code);
+        self.conclude(step, Conclusion { ticket, answers, code });
+    }
+
+    pub(super) fn conclude(&mut self, step: Step, conclusion: Conclusion) {
+        let again = conclusion.ticket.quote.is_some().then(|| step.clone());
+        self.note(step, move |provider, noted| provider.concluded(conclusion, again, noted));
+    }
+
+    fn concluded(&mut self, conclusion: Conclusion, again: Option<Step>, noted: Noted) {
+        let id = conclusion.ticket.address.request;
+        match (noted, again) {
+            // Another worker has answered.
+            (Noted::No(_), _) => return self.leave(&id, noted),
+            // Somebody has paid for it: it is noted as soon as that can be.
+            (Noted::Broken, Some(step)) => {
+                let causes = self.causes.clone();
+                tokio::spawn(async move {
+                    tokio::time::sleep(NOTE_AGAIN).await;
+                    let _ = causes.send(Cause::Again(Box::new((step, conclusion))));
+                });
+                return;
+            }
+            // Better an answer that may be given again than none.
+            (Noted::Broken, None) | (Noted::Yes, _) => {}
+        }
+        let Conclusion { ticket, answers, code } = conclusion;
+        self.known.done(&id, self.now());
+        self.tell(&ticket, code);
+        match ticket.quote.as_ref().map(|quote| quote.money) {
+            Some(Money::Taking) => self.move_money(ticket, answers),
+            Some(Money::Returning) => {
+                self.publish(id, answers.clone());
+                self.move_money(ticket, answers);
+            }
+            _ => self.publish(id, answers),
+        }
     }
 
     /// Publishes answers, and notes when enough relays have the last of them.
@@ -138,18 +196,19 @@ impl<S: Service> Provider<S> {
         if answers.is_empty() {
             return;
         }
-        if let Err(error) = self.record.finish(&id, answers, self.now()) {
-            self.observer.warn(format!("cannot write the record: {error}"));
-        }
-        for answer in answers {
-            self.pool.publish(answer);
-        }
+        let mut step = Step::new(id.to_bytes(), Before::Stage(Stage::Done), Stage::Done, self.now().as_secs());
+        step.fence = 1;
+        step.answers = Some(answers.iter().map(Event::as_json).collect());
+        let answers = answers.to_vec();
+        // If it cannot be noted, the others are sent again after a restart, and refused again.
+        self.note(step, move |provider, _| answers.iter().for_each(|answer| drop(provider.pool.publish(answer))));
     }
 
     fn tell(&self, ticket: &Ticket, code: Option<&'static str>) {
         let Ticket { address, way, came, what, .. } = ticket;
         let (customer, what, took) = (address.customer, what.clone(), came.elapsed());
-        self.observer.tell(Told::Answered { customer, what, took, code, way: *way });
+        let paid = ticket.quote.as_ref().filter(|_| code.is_none()).map(|quote| quote.price);
+        self.observer.tell(Told::Answered { customer, what, took, code, way: *way, paid });
     }
 }
 

@@ -1,12 +1,15 @@
 //! From an event to a request that may be served, or to the reason why not.
 
+use super::notes::Noted;
 use super::{Job, Provider, Ticket};
 use crate::call::Reply;
-use crate::job::{Happened, Price, State, Task, step};
+use crate::job::{Happened, State, Task, step};
+use crate::known::Known;
 use crate::limits::{Gauge, Limits};
-use crate::record::Known;
 use nostr::prelude::{Event, EventId, PublicKey, UnsignedEvent};
+use rialto_ledger::job::{Money, Stage};
 use rialto_mcp::server::Service;
+use rialto_payment::secret::Secret;
 use rialto_relay::seal;
 use rialto_wire::dvmcp::answer::Outcome;
 use rialto_wire::failure::{Code, Failure};
@@ -45,8 +48,13 @@ impl<S: Service> Provider<S> {
         let what = name(&address, read.as_ref().ok().map(|request| &request.body));
         let id = address.request;
         let expires = request::expiration(&event);
-        let ticket = Ticket { address, relay, way, came: Instant::now(), what, expires };
-        if self.jobs.contains_key(&id) || self.record.known(&id) != Known::New {
+        let request = match &read {
+            Ok(request) if self.must_survive(&request.body) => Some(event.as_json()),
+            _ => None,
+        };
+        let came = Instant::now();
+        let ticket = Ticket { address, relay, way, came, what, expires, noted: None, fence: 0, quote: None, request };
+        if self.jobs.contains_key(&id) || self.known.get(&id) != Known::New {
             if !stored {
                 self.repeated(&id, &ticket.relay);
             }
@@ -118,25 +126,46 @@ impl<S: Service> Provider<S> {
     }
 
     fn take(&mut self, request: Request, ticket: Ticket) {
-        let admitted = match &request.body {
+        match &request.body {
             Body::List { cursor } => return self.give_list(&ticket, cursor.as_deref(), request.parts),
             Body::Cancel { target } => {
                 let cancelled = self.cancel(target, &ticket.address.customer);
                 return self.succeed(&ticket, format!("{{\"cancelled\":{cancelled}}}"));
             }
-            Body::Execute(execution) => self.catalogue.admit(execution, ticket.way.wire),
+            Body::Pay { target, token } => return self.offered(target, token.clone(), ticket),
+            _ => {}
+        }
+        match self.admit(&request.body, ticket.way.wire) {
+            Ok(()) => self.enqueue(request, ticket),
+            Err(failure) => self.fail(&ticket, &failure),
+        }
+    }
+
+    /// Whether there is such a tool, and it takes these arguments.
+    pub(super) fn admit(&self, body: &Body, wire: Wire) -> Result<(), Failure> {
+        match body {
+            Body::Execute(execution) => self.catalogue.admit(execution, wire),
             Body::Batch(executions) => executions.iter().enumerate().try_for_each(|(index, execution)| {
-                self.catalogue.admit(execution, ticket.way.wire).map_err(|failure| Failure {
+                self.catalogue.admit(execution, wire).map_err(|failure| Failure {
                     message: format!("call {index}: {}", failure.message),
                     pointer: failure.pointer.map(|pointer| format!("/calls/{index}/parameters{pointer}")),
                     ..failure
                 })
             }),
-            Body::Read { .. } | Body::Prompt { .. } | Body::Complete { .. } => Ok(()),
-        };
-        match admitted {
-            Ok(()) => self.enqueue(request, ticket),
-            Err(failure) => self.fail(&ticket, &failure),
+            _ => Ok(()),
+        }
+    }
+
+    /// Ecash for a request that waits for its money.
+    fn offered(&mut self, target: &EventId, token: Secret, ticket: Ticket) {
+        let job = self.jobs.get(target).filter(|job| job.ticket.address.customer == ticket.address.customer);
+        let quote = job.filter(|job| job.state == State::Quoted).and_then(|job| job.ticket.quote.clone());
+        match quote {
+            Some(quote) => self.take_token(target, token, quote, Some(Box::new(ticket))),
+            None => {
+                let words = "no request of yours with this id waits to be paid";
+                self.fail(&ticket, &Failure::new(Code::PaymentRefused, words));
+            }
         }
     }
 
@@ -153,25 +182,46 @@ impl<S: Service> Provider<S> {
         self.reply(ticket, Reply { content, complaint: None }, parts);
     }
 
-    /// Puts a request that may be served in the queue.
+    /// Puts a request that may be served in the queue, or finds out how it is paid.
     fn enqueue(&mut self, request: Request, ticket: Ticket) {
-        // Everything is free as yet; a price would lead to a quote, and the money to the queue.
-        let (state, task) = step(State::Received, Happened::Priced(Price::Free));
-        if task != Task::Queue {
-            return;
-        }
+        let asked = match self.asked(&request.body, &ticket.address.customer.to_bytes()) {
+            Ok(asked) => asked,
+            Err(failure) => return self.fail(&ticket, &failure),
+        };
         let customer = ticket.address.customer;
         let is_same = |id: &&EventId| self.jobs.get(id).is_some_and(|job| job.ticket.address.customer == customer);
         let waiting = self.queue.iter().filter(is_same).count();
-        if !self.gauge.may_wait(self.queue.len(), waiting) {
+        let may_come = match &asked {
+            None => self.gauge.may_wait(self.queue.len(), waiting),
+            Some(_) => self.may_quote(&ticket),
+        };
+        if !may_come {
             let failure = Failure::new(Code::Busy, "too many requests are waiting; try again in ten seconds");
             return self.complain(&ticket, &failure);
         }
         let id = ticket.address.request;
-        let Request { body, progress, parts, .. } = request;
-        let job = Job { ticket, body: Some(body), progress, parts, state, running: None, last_progress: None };
-        self.queue.push_back(id);
+        let Request { body, progress, parts, token, .. } = request;
+        let (body, state) = (Some(body), State::Received);
+        let job = Job {
+            ticket,
+            body,
+            progress,
+            parts,
+            state,
+            running: None,
+            last_progress: None,
+            token,
+            free_use: None,
+            payment: None,
+        };
         self.jobs.insert(id, job);
+        if asked.is_some() {
+            return self.ask_account(id);
+        }
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.state = step(job.state, Happened::Priced(None)).0;
+        }
+        self.queue.push_back(id);
         self.fill_places();
     }
 
@@ -184,11 +234,18 @@ impl<S: Service> Provider<S> {
 
     /// Who was told no may try again with another request, so that this one must not run any more; but the answer is not kept:
     /// a flood must not fill the disk.
-    fn refuse(&mut self, ticket: &Ticket, failure: &Failure) {
-        if let Err(error) = self.record.finish(&ticket.address.request, &[], self.now()) {
-            self.observer.warn(format!("cannot write the record: {error}"));
-        }
-        self.fail_unrecorded(ticket, failure);
+    pub(super) fn refuse(&mut self, ticket: &Ticket, failure: &Failure) {
+        let (mut noted, failure) = (ticket.clone(), failure.clone());
+        noted.request = None;
+        let step = self.step(&mut noted, Stage::Done);
+        let ticket = ticket.clone();
+        self.note(step, move |provider, noted| {
+            if let Noted::No(_) = noted {
+                return provider.leave(&ticket.address.request, noted);
+            }
+            provider.known.done(&ticket.address.request, provider.now());
+            provider.fail_unrecorded(&ticket, &failure);
+        });
     }
 
     /// Cancels a job of the same customer; says whether there was one.
@@ -196,6 +253,13 @@ impl<S: Service> Provider<S> {
         let Some(job) = self.jobs.get_mut(target).filter(|job| job.ticket.address.customer == *customer) else {
             return false;
         };
+        // What was paid for and runs has its effects: they are not to be had for nothing.
+        let is_paid = job.ticket.quote.as_ref().is_some_and(|quote| quote.money != Money::Open);
+        let is_asking = matches!(job.state, State::Asking | State::Receiving);
+        if is_asking || (is_paid && job.state == State::Running) {
+            return false;
+        }
+        let was_running = job.state == State::Running;
         let (state, task) = step(job.state, Happened::Cancelled);
         job.state = state;
         if task != Task::Stop {
@@ -206,8 +270,11 @@ impl<S: Service> Provider<S> {
         self.tokens.retain(|_, id| id != target);
         if let Some(running) = &job.running {
             running.abort();
+        }
+        if was_running {
             self.gauge.end(customer);
         }
+        self.close_invoice(&job.ticket);
         self.fail(&job.ticket, &Failure::new(Code::Cancelled, "cancelled at the customer's wish"));
         self.fill_places();
         true
@@ -216,17 +283,24 @@ impl<S: Service> Provider<S> {
     /// A request that has been here before: if it was answered a while ago, the answer may have been lost.
     pub(super) fn repeated(&mut self, id: &EventId, relay: &str) {
         // Every request comes once from each relay, so this is looked at before anything is read from the disk.
-        let Some(at) = self.record.answered(id) else { return };
-        let is_old = at.as_secs().saturating_add(RESEND_AFTER_SECS) <= self.now().as_secs();
+        let Known::Done(at) = self.known.get(id) else { return };
+        let is_old = u64::from(at).saturating_add(RESEND_AFTER_SECS) <= self.now().as_secs();
         if is_old && self.resent.admit(&self.plan.keys.public_key(), Instant::now()) {
-            for answer in self.record.answers(id).iter().flatten() {
-                self.pool.publish_to(answer, |url| url == relay);
-            }
+            let (ledger, pool, id, relay) = (self.ledger.clone(), self.pool.clone(), id.to_bytes(), relay.to_owned());
+            tokio::spawn(async move {
+                let answers = ledger.answers(id).await.unwrap_or_default();
+                for answer in answers.iter().filter_map(|text| Event::from_json(text).ok()) {
+                    pool.publish_to(&answer, |url| url == relay);
+                }
+            });
         }
     }
 
-    fn succeed(&mut self, ticket: &Ticket, content: String) {
-        let events = vec![self.writer(ticket).response(&ticket.address, Outcome::Success, content)];
+    pub(super) fn succeed(&mut self, ticket: &Ticket, content: String) {
+        let events = match ticket.way.wire {
+            Wire::Dvmcp => vec![self.writer(ticket).response(&ticket.address, Outcome::Success, content)],
+            Wire::Manifest => vec![self.message(ticket, content)],
+        };
         self.answer(ticket, events, None);
     }
 }

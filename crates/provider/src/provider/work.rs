@@ -1,11 +1,12 @@
 //! From a request in the queue to its answer.
 
 use super::intake::PROGRESS_PAUSE;
+use super::notes::Noted;
 use super::{Cause, Ended, Provider, Ticket};
 use crate::call::{self, Form};
-use crate::job::{Happened, State, Task, step};
-use crate::record::{Recovered, Unfinished};
+use crate::job::{Answered, Happened, State, Task, step};
 use nostr::prelude::EventId;
+use rialto_ledger::job::{Refusal, Stage};
 use rialto_mcp::json;
 use rialto_mcp::server::Service;
 use rialto_wire::dvmcp::answer::{self, Outcome, Progress};
@@ -48,24 +49,55 @@ impl<S: Service> Provider<S> {
         if task != Task::Run {
             return;
         }
-        let Some(body) = job.body.take() else { return };
-        let ticket = job.ticket.clone();
-        let address = &ticket.address;
-        if ticket.expires.is_some_and(|end| end <= now) {
+        let mut ticket = job.ticket.clone();
+        // Who has paid still wants it.
+        if ticket.quote.is_none() && ticket.expires.is_some_and(|end| end <= now) {
             // It waited too long; nobody wants it any more.
             self.jobs.remove(&id);
-            return self.gauge.end(&address.customer);
+            return self.gauge.end(&ticket.address.customer);
         }
+        let free_use = job.free_use.clone();
         // On disk before anything happens: whatever is not there never runs.
-        if let Err(error) = self.record.begin(address, ticket.way, now) {
-            self.observer.warn(format!("cannot write the record, so nothing is run: {error}"));
-            self.jobs.remove(&id);
-            self.gauge.end(&address.customer);
-            let failure = Failure::new(Code::Busy, "the provider cannot take requests now");
-            return self.fail_unrecorded(&ticket, &failure);
+        let mut noted = self.step(&mut ticket, Stage::Running);
+        noted.free_use = free_use;
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.ticket = ticket;
         }
+        self.note(noted, move |provider, noted| provider.placed(id, noted));
+    }
+
+    /// Whether a job may really run has been decided.
+    fn placed(&mut self, id: EventId, noted: Noted) {
+        if noted == Noted::Yes {
+            self.known.opened(&id, self.now());
+            return self.launch(id);
+        }
+        let Some(job) = self.jobs.get_mut(&id).filter(|job| job.state == State::Running) else { return };
+        self.gauge.end(&job.ticket.address.customer);
+        match noted {
+            Noted::No(Refusal::NoneFree) => self.price_again(&id),
+            Noted::Broken if job.ticket.quote.is_some() => {
+                // It is paid for, and waits until it can be noted.
+                (job.state, job.ticket.noted) = (State::Waiting, Some(Stage::Funded));
+                self.queue.push_back(id);
+            }
+            _ => {
+                let Some(job) = self.jobs.remove(&id) else { return };
+                self.leave(&id, noted);
+                if noted == Noted::Broken {
+                    let failure = Failure::new(Code::Busy, "the provider cannot take requests now");
+                    self.fail_unrecorded(&job.ticket, &failure);
+                }
+            }
+        }
+    }
+
+    fn launch(&mut self, id: EventId) {
+        let Some(job) = self.jobs.get_mut(&id).filter(|job| job.state == State::Running) else { return };
+        let Some(mut body) = job.body.take() else { return };
+        let ticket = job.ticket.clone();
         if has_feedback(&ticket) {
-            let begun = self.writer(&ticket).feedback(address, &Progress::Begun);
+            let begun = self.writer(&ticket).feedback(&ticket.address, &Progress::Begun);
             self.send(&ticket, begun);
         }
         let token = self.token(id);
@@ -73,6 +105,14 @@ impl<S: Service> Provider<S> {
             (Wire::Manifest, Body::Execute(execution)) => Form::Message(self.catalogue.output(&execution.name)),
             _ => Form::Response,
         };
+        if let Body::Execute(execution) = &mut body
+            && self.plan.idempotent.contains(&execution.name)
+        {
+            let meta = execution.meta.take().unwrap_or_else(|| "{}".to_owned());
+            let member = format!("\"rialto/idempotencyKey\":\"{}\"", id.to_hex());
+            let meta = json::without_members(meta.as_bytes(), &["rialto/idempotencyKey"]);
+            execution.meta = String::from_utf8(json::with_members(&meta, member.as_bytes())).ok();
+        }
         let (local, causes, limit) = (self.local.clone(), self.causes.clone(), self.plan.timeout);
         let task = tokio::spawn(async move {
             let unreported = Unreported { id, causes: Some(causes) };
@@ -122,10 +162,11 @@ impl<S: Service> Provider<S> {
         if job.progress {
             self.tokens.retain(|_, job| *job != id);
         }
-        let (state, task) = step(job.state, Happened::Answered);
+        let rail = job.ticket.quote.as_ref().map(|quote| quote.rail);
+        let (state, task) = step(job.state, Happened::Answered(Answered { success: outcome.is_ok(), rail }));
         job.state = state;
         self.gauge.end(&job.ticket.address.customer);
-        if task == Task::Answer {
+        if task != Task::Nothing {
             match outcome {
                 Ok(reply) if reply.content.len() > MAX_RESULT => self.too_large(&job.ticket),
                 Ok(reply) => self.reply(&job.ticket, reply, job.parts),
@@ -188,25 +229,6 @@ impl<S: Service> Provider<S> {
             Wire::Manifest => "the result fits into no message",
         };
         self.fail(ticket, &Failure::new(Code::ResultTooLarge, words));
-    }
-
-    /// Sees to what an earlier process has left: what it was doing is not done again, what it had to say is said.
-    pub(super) fn recover(&mut self, recovered: Recovered) {
-        let came = Instant::now();
-        for unfinished in recovered.unfinished {
-            let (_, task) = step(State::Running, Happened::Restarted);
-            if task == Task::Unknown {
-                let relay = self.plan.relays.first().cloned().unwrap_or_default();
-                let Unfinished { address, way } = unfinished;
-                let what = address.command.map_or("?", Command::name).to_owned();
-                let ticket = Ticket { address, relay: relay.into(), way, came, what, expires: None };
-                let words = "the provider stopped during the call; nobody knows what it did";
-                self.fail(&ticket, &Failure::new(Code::OutcomeUnknown, words));
-            }
-        }
-        for (id, answers) in recovered.undelivered {
-            self.publish(id, answers);
-        }
     }
 }
 

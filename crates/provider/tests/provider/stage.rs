@@ -1,6 +1,6 @@
 //! Relays, a provider with a service that counts its calls, and a customer.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,16 +8,18 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use nostr::prelude::{Event, EventId, Keys, Kind, RelayUrl, Tag, Timestamp, UnsignedEvent};
+use rialto_ledger::sqlite::Sqlite;
 use rialto_mcp::call::Call;
 use rialto_mcp::error::Error;
 use rialto_mcp::json;
 use rialto_mcp::peer::{Peer, Profile};
 use rialto_mcp::reply::Answer as Reply;
 use rialto_mcp::server::{Description, Service};
+use rialto_payment::price::Prices;
 use rialto_provider::event::{Event as Told, Observer};
 use rialto_provider::limits::Limits;
-use rialto_provider::plan::{Access, DEFAULT_WINDOW, Ending, Plan};
-use rialto_provider::provider::{run, watches};
+use rialto_provider::plan::{Access, DEFAULT_QUOTE, DEFAULT_WINDOW, Ending, Plan};
+use rialto_provider::provider::{Books, run, watches};
 use rialto_relay::clock::SystemClock;
 use rialto_relay::embedded::{self, Relay};
 use rialto_relay::pool::{Arrival, Options, Pool, Watch};
@@ -134,6 +136,19 @@ pub(crate) fn plan(keys: &Keys, folder: &Path) -> Plan {
         ending: Ending::Withdraw,
         relays: Vec::new(),
         record: folder.to_owned(),
+        prices: Prices::default(),
+        idempotent: BTreeSet::new(),
+        quote: DEFAULT_QUOTE,
+    }
+}
+
+/// The ledger in a folder. One that was just given up may be held for a moment longer.
+async fn ledger(folder: &Path) -> Sqlite {
+    loop {
+        match Sqlite::open(folder) {
+            Err(rialto_ledger::ledger::Error::InUse) => tokio::time::sleep(Duration::from_millis(5)).await,
+            opened => return opened.unwrap(),
+        }
     }
 }
 
@@ -152,7 +167,11 @@ impl Provider {
         let (tell, told) = mpsc::unbounded_channel();
         let observer = Observer::new(move |event| drop(tell.send(event)));
         let pool = Pool::start(&urls(relays), watches(&plan), Options::default());
-        let work = run(plan, service.clone(), pool, Arc::new(SystemClock), observer, async { drop(stopped.await) });
+        let served = service.clone();
+        let work = async move {
+            let books = Books { ledger: Arc::new(ledger(&plan.record).await), till: None };
+            run(plan, books, served, pool, Arc::new(SystemClock), observer, async { drop(stopped.await) }).await
+        };
         Self { service, stop, task: tokio::spawn(work), told }
     }
 

@@ -150,6 +150,7 @@ async fn follow(mut ongoing: Ongoing, talk: &Talk) -> Result<Reply, Error> {
     loop {
         match ongoing.next().await? {
             Step::Progress(progress) => talk.info(&progress_line(&progress)),
+            Step::Paid(_) => {}
             Step::Done(reply) => return Ok(reply),
         }
     }

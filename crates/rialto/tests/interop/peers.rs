@@ -92,6 +92,7 @@ impl Peers {
             "node/node_modules/applesauce-signers/package.json",
             "python/venv/bin/nostr-relay",
             "python/venv-agentstr/bin/python",
+            "python/venv-cashu/bin/python",
             "conformance/node_modules/@modelcontextprotocol/conformance/dist/index.js",
             "rmcp/target/release/client",
             "rmcp/target/release/conformance",
@@ -184,6 +185,11 @@ impl Peers {
 
     pub(crate) fn agentstr_server(&self) -> Vec<String> {
         self.agentstr("agentstr_server.py")
+    }
+
+    /// A Cashu mint by others, with a Lightning node that is only played.
+    pub(crate) fn mint(&self) -> Vec<String> {
+        vec![self.path("python/venv-cashu/bin/python"), self.path("python/mint.py")]
     }
 
     /// The same written with nostr-tools, for what those cannot do.

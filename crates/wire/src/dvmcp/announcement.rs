@@ -1,7 +1,7 @@
 //! Announcements (kind 31990), the relay list that goes with them, and their withdrawal.
 
 use super::{ANNOUNCEMENT, REQUEST};
-use crate::service::{Service, Wire, is_sealed, topics};
+use crate::service::{PRICE, Service, Wire, is_sealed, price, topics};
 use crate::size;
 use crate::tags::{tag, value};
 use nostr::prelude::{Event, PublicKey, Tag, Timestamp, UnsignedEvent};
@@ -24,16 +24,18 @@ pub struct Offer<'a> {
     pub templates: &'a [Vec<u8>],
     pub prompts: &'a [Vec<u8>],
     pub relays: &'a [String],
+    /// Mints whose tokens are taken.
+    pub mints: &'a [String],
 }
 
 impl Offer<'_> {
     pub fn write(&self, me: PublicKey, now: Timestamp) -> UnsignedEvent {
-        let names: Vec<_> = self.tools.iter().filter_map(|tool| json::get_string(tool, "name")).collect();
         let mut tags =
             vec![tag("d", [self.id]), tag("k", [&REQUEST.as_u16().to_string()]), tag("capabilities", ["mcp-1.0"])];
-        tags.extend(topics(names.iter().map(AsRef::as_ref)));
+        tags.extend(topics(self.tools.iter().filter_map(|tool| Some((json::get_string(tool, "name")?, price(tool))))));
         tags.push(tag("encryption", ["nip59"]));
         tags.push(Tag::custom("relays", self.relays.iter()));
+        tags.extend(self.mints.iter().map(|mint| tag("mint", [mint])));
         UnsignedEvent::new(me, now, ANNOUNCEMENT, tags, self.content())
     }
 
@@ -84,6 +86,9 @@ fn brief(text: &[u8], length: usize) -> Value {
         if let Some(value) = whole.get(key) {
             kept.insert(key.into(), value.clone());
         }
+    }
+    if let Some(price) = whole.get("_meta").and_then(|meta| meta.get(PRICE)) {
+        kept.insert("_meta".into(), json!({ PRICE: price }));
     }
     let description = whole.get("description").and_then(Value::as_str).unwrap_or_default();
     let short: String = description.chars().take(length).collect();

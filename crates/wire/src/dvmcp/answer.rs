@@ -1,10 +1,11 @@
 //! Answers: feedback (kind 7000) and responses (kind 6910). What a provider writes and a customer reads.
 
 use super::{FEEDBACK, REQUEST, RESPONSE};
+use crate::charge::Charge;
 use crate::failure::Failure;
 use crate::request::{Address, Command};
 use crate::size::width;
-use crate::tags::{tag, value};
+use crate::tags::{mints, tag, value};
 use nostr::prelude::{Event, EventId, PublicKey, Tag, Timestamp, UnsignedEvent};
 use rialto_mcp::json;
 use serde_json::{Value, json};
@@ -29,6 +30,8 @@ pub enum Progress<'a> {
         words: Cow<'a, str>,
     },
     Succeeded,
+    /// Something is to be paid first.
+    Charged(&'a Charge),
     Failed {
         code: &'a str,
         message: Cow<'a, str>,
@@ -51,6 +54,7 @@ impl Writer {
             Progress::Step { params, words } if words.is_empty() => (tag("status", ["processing"]), *params),
             Progress::Step { params, words } => (tag("status", ["processing", words]), *params),
             Progress::Succeeded => (tag("status", ["success"]), ""),
+            Progress::Charged(charge) => (tag("status", ["payment-required", &charge.words]), ""),
             Progress::Failed { code, message } => {
                 // Tag values beyond a kilobyte are refused by some relays.
                 let message: String = message.chars().take(250).collect();
@@ -58,7 +62,9 @@ impl Writer {
             }
         };
         let [about, customer] = self.tags(address);
-        UnsignedEvent::new(self.provider, self.now, FEEDBACK, [status, about, customer], content)
+        let charged = if let Progress::Charged(charge) = progress { charge.tags() } else { Vec::new() };
+        let tags = [status].into_iter().chain(charged).chain([about, customer]);
+        UnsignedEvent::new(self.provider, self.now, FEEDBACK, tags, content)
     }
 
     /// The response with this content; `status` is `success` or `error`.
@@ -197,6 +203,8 @@ pub struct Feedback {
     pub amount: Option<String>,
     /// The invoice to pay, if one is asked for.
     pub invoice: Option<String>,
+    /// The mints whose tokens are taken instead.
+    pub mints: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -232,6 +240,7 @@ pub fn read(event: &UnsignedEvent) -> Option<(EventId, Answer)> {
             words: status.get(2).cloned().unwrap_or_default(),
             content: event.content.clone(),
             amount: amount.get(1).cloned(),
+            mints: mints(event.tags.iter().filter(|tag| tag.kind() == "mint").filter_map(Tag::content)),
             invoice: invoice.filter(|text| text.starts_with("ln")).map(ToOwned::to_owned),
         };
         return Some((request, Answer::Feedback(feedback)));

@@ -1,6 +1,8 @@
 //! The contents of requests, as a customer writes them. What a host gave as JSON text goes in as it is.
 
+use nostr::prelude::EventId;
 use rialto_mcp::json;
+use rialto_payment::secret::Secret;
 use serde_json::json;
 use std::time::Duration;
 
@@ -50,6 +52,11 @@ pub fn prompt(name: &str, arguments: Option<&[u8]>) -> String {
     json::push_member(&mut members, b"name", &json::quoted(name));
     json::push_member(&mut members, b"parameters", arguments.unwrap_or(b"{}"));
     text(object(&members))
+}
+
+/// The content of `pay-execution`. It is money: only for the one to whose key the token is locked.
+pub fn payment(request: EventId, token: &Secret) -> String {
+    json!({ "request": request.to_hex(), "token": token.reveal() }).to_string()
 }
 
 fn object(members: &[u8]) -> Vec<u8> {

@@ -22,7 +22,10 @@ const FEEDBACK: Kind = Kind::Custom(7000);
 /// What a provider wants to hear of, but for wraps: requests to it, and requests to nobody in particular.
 pub fn provider_filters(me: PublicKey, open_jobs: OpenJobs) -> [Filter; 2] {
     let commands: Vec<&str> = match open_jobs {
-        OpenJobs::Taken => Command::ALL.iter().map(|command| command.name()).collect(),
+        OpenJobs::Taken => {
+            let for_anyone = Command::ALL.iter().filter(|command| **command != Command::PayExecution);
+            for_anyone.map(|command| command.name()).collect()
+        }
         OpenJobs::Ignored => vec![Command::ListTools.name()],
     };
     let to_anyone = Filter::new().kind(REQUEST).custom_tags(SingleLetterTag::LOWERCASE_C, commands);

@@ -2,7 +2,7 @@
 
 use super::REQUEST;
 use crate::failure::{Code, Failure};
-use crate::request::{Address, Body, Command, Execution, Reading, Request};
+use crate::request::{self, Address, Body, Command, Execution, Reading, Request};
 use crate::strict;
 use crate::tags::{tag, value};
 use nostr::prelude::{EventId, PublicKey, Tag, Timestamp, UnsignedEvent};
@@ -31,6 +31,8 @@ pub fn read(event: &UnsignedEvent, me: &PublicKey, open_jobs: OpenJobs) -> Readi
     let mut addressed = event.tags.iter().filter(|tag| tag.kind() == "p").filter_map(Tag::content).peekable();
     let is_ours = match addressed.peek() {
         Some(_) => addressed.any(|key| PublicKey::from_hex(key).is_ok_and(|key| key == *me)),
+        // Money is never for anybody who hears of it.
+        None if command == Some(Command::PayExecution) => false,
         None => command == Some(Command::ListTools) || (open_jobs == OpenJobs::Taken && name.is_some()),
     };
     // Answers of others that have the kind of requests, and our own requests, are none.
@@ -47,7 +49,11 @@ pub fn read(event: &UnsignedEvent, me: &PublicKey, open_jobs: OpenJobs) -> Readi
         (None, None) => Err(Failure::new(Code::InvalidRequest, "the `c` tag is missing")),
     };
     match read {
-        Ok((body, progress, parts)) => Reading::Request(Box::new(Request { address, body, progress, parts })),
+        Ok((body, progress, parts)) => {
+            // Whatever else stands there is no money, and the price is asked for.
+            let token = value(&event.tags, "cashu").and_then(request::token);
+            Reading::Request(Box::new(Request { address, body, progress, parts, token }))
+        }
         Err(failure) => Reading::Refused { address, failure },
     }
 }
@@ -80,6 +86,7 @@ fn body(event: &UnsignedEvent, command: Command) -> Result<(Body, bool, bool), F
         }
         Command::ExecuteTool => Body::Execute(content.execution("")?),
         Command::BatchExecute => Body::Batch(content.batch()?),
+        Command::PayExecution => content.payment()?,
         Command::ReadResource => Body::Read { uri: content.string("uri")? },
         Command::ExecutePrompt => {
             let arguments = content.object("parameters")?.or(content.object("arguments")?).map(|(text, _)| text);
@@ -183,6 +190,13 @@ impl Content {
             None => None,
         };
         Ok(Execution { name, arguments, value, timeout, meta })
+    }
+
+    fn payment(&self) -> Result<Body, Failure> {
+        let target = EventId::from_hex(&self.string("request")?);
+        let target = target.map_err(|_| missing("`request` must be the id of the request that is paid"))?;
+        let token = request::token(&self.string("token")?);
+        Ok(Body::Pay { target, token: token.ok_or_else(|| missing("`token` must be a Cashu token"))? })
     }
 
     fn batch(&self) -> Result<Vec<Execution>, Failure> {

@@ -8,6 +8,7 @@ use super::{Command, REQUEST};
 use crate::failure::{Code, Failure};
 use crate::request::{Address, Body, Reading, distinguish};
 use nostr::prelude::{Event, Keys, Kind, PublicKey, Signature, Tag, Timestamp, UnsignedEvent};
+use rialto_payment::secret::Secret;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 
@@ -63,6 +64,9 @@ fn bad_content_gets_the_right_word() {
         ("execute-prompt", r#"{"name":"a","parameters":1}"#, "invalid_input"),
         ("complete", r#"{"ref":{}}"#, "invalid_input"),
         ("cancel-execution", "", "invalid_input"),
+        ("pay-execution", r#"{"request":"7","token":"cashuBo2"}"#, "invalid_input"),
+        ("pay-execution", &format!(r#"{{"request":"{}","token":"lnbc1"}}"#, "7".repeat(64)), "invalid_input"),
+        ("pay-execution", &format!(r#"{{"request":"{}"}}"#, "7".repeat(64)), "invalid_input"),
         ("batch-execute", r#"{"calls":[]}"#, "invalid_input"),
         ("batch-execute", r#"{"calls":[1]}"#, "invalid_input"),
         ("batch-execute", &many, "invalid_input"),
@@ -123,6 +127,7 @@ fn only_requests_to_us_are_ours() {
     check(&[&["c", "execute-tool"], &["p", &other], &["p", &mine]], run, OpenJobs::Ignored, true);
     check(&[&["c", "execute-tool"]], run, OpenJobs::Ignored, false);
     check(&[&["c", "execute-tool"]], run, OpenJobs::Taken, true);
+    check(&[&["c", "pay-execution"]], "{}", OpenJobs::Taken, false);
     check(&[&["c", "list-tools"]], "", OpenJobs::Ignored, true);
     check(&[&["c", "list-tools"], &["p", &other]], "", OpenJobs::Ignored, false);
     check(&[&["p", &mine]], run, OpenJobs::Ignored, true);
@@ -145,6 +150,10 @@ fn every_request_that_we_write_we_read() {
         let target = with_id(event(&[&["c", "x"]], "")).id.unwrap();
         let written = match command {
             Command::CancelExecution => request::write_cancel(target, provider, customer, now),
+            Command::PayExecution => {
+                let content = content::payment(target, &Secret::new("cashuBo2"));
+                request::write(command, Some(provider), content, customer, now)
+            }
             _ => request::write(command, Some(provider), content.to_owned(), customer, now),
         };
         let Reading::Request(request) = request::read(&with_id(written), &provider, OpenJobs::Ignored) else {
@@ -176,6 +185,36 @@ fn contents_that_we_write_we_read() {
     assert_eq!(read("read-resource", &content::read("a:b")).unwrap(), Body::Read { uri: "a:b".into() });
     let prompt = Body::Prompt { name: "p".into(), arguments: Some("{\"k\":\"v\"}".into()) };
     assert_eq!(read("execute-prompt", &content::prompt("p", Some(b"{\"k\":\"v\"}"))).unwrap(), prompt);
+}
+
+#[test]
+fn a_payment_names_its_request_and_does_not_show_its_token() {
+    let target = event(&[], "").id.unwrap();
+    let token = Secret::new("cashuBo2FteBtodHRw-_=");
+    let paid = read("pay-execution", &content::payment(target, &token)).unwrap();
+    assert!(!format!("{paid:?}").contains("cashu"), "{paid:?}");
+    assert_eq!(paid, Body::Pay { target, token });
+}
+
+#[test]
+fn a_demand_names_mints() {
+    let request = event(&[&["c", "x"]], "").id.unwrap().to_hex();
+    let long = format!("https://{}", "m".repeat(600));
+    let tags = [
+        &["e", &request][..],
+        &["status", "payment-required", "5 sat"],
+        &["amount", "5", "lnbc50n1x"],
+        &["mint", "https://mint.example"],
+        &["mint", &long],
+        &["mint", "https://other.example/a b"],
+        &["mint"],
+        &["mint", "https://third.example"],
+    ];
+    let mut demand = event(&tags, "");
+    demand.kind = Kind::Custom(7000);
+    let Some((_, Answer::Feedback(feedback))) = answer::read(&demand) else { panic!() };
+    assert_eq!(feedback.mints, ["https://mint.example", "https://third.example"]);
+    assert_eq!(feedback.invoice.as_deref(), Some("lnbc50n1x"));
 }
 
 #[test]
@@ -325,6 +364,7 @@ fn announcements_stay_small_and_say_what_they_can() {
             templates: &[],
             prompts: &[],
             relays: &relays,
+            mints: &[],
         };
         let event = signed(offer.write(key(), Timestamp::from(3)));
         assert!(event.as_json().len() < MAX_BYTES * 2, "{count} tools: {} bytes", event.as_json().len());

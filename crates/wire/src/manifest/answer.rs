@@ -1,10 +1,11 @@
 //! Answers: what a provider writes and a customer reads.
 
 use super::{is_for, kind, to};
+use crate::charge::Charge;
 use crate::failure::{Code, Failure};
 use crate::request::Address;
 use crate::strict;
-use crate::tags::{tag, value};
+use crate::tags::{mints, tag, value};
 use nostr::prelude::{EventId, PublicKey, Timestamp, UnsignedEvent};
 use rialto_mcp::json;
 use serde_json::{Value, json};
@@ -45,6 +46,11 @@ fn only_text(result: &[u8]) -> Option<String> {
 /// The text for a request that failed.
 pub fn failed(failure: &Failure) -> String {
     json!({ "error": failure.object() }).to_string()
+}
+
+/// The text that asks for money first.
+pub fn charged(charge: &Charge) -> String {
+    json!({ "error": charge.object() }).to_string()
 }
 
 /// The text for a tool that says itself that it failed: its words, and its answer.
@@ -97,6 +103,8 @@ pub enum Answer {
     Payment {
         amount: Option<String>,
         invoice: Option<String>,
+        /// The mints whose tokens are taken instead.
+        mints: Vec<String>,
         words: String,
     },
     Unusable(String),
@@ -106,7 +114,8 @@ impl Answer {
     /// Reads the text of an answer. `is_structured` says that the tool has promised a structured result.
     pub fn read(text: &str, is_structured: bool) -> Self {
         if let Some(invoice) = invoice(text) {
-            return Answer::Payment { amount: None, invoice: Some(invoice.to_owned()), words: String::new() };
+            let invoice = Some(invoice.to_owned());
+            return Answer::Payment { amount: None, invoice, mints: Vec::new(), words: String::new() };
         }
         let trimmed = text.trim();
         let value = match strict::parse(trimmed) {
@@ -144,7 +153,9 @@ impl Answer {
                     Value::String(text) => text.clone(),
                     other => other.to_string(),
                 });
-                Answer::Payment { amount, invoice: text("invoice"), words: message }
+                let named = error.get("mints").and_then(Value::as_array).into_iter().flatten();
+                let mints = mints(named.filter_map(Value::as_str));
+                Answer::Payment { amount, invoice: text("invoice"), mints, words: message }
             }
             "tool_error" => {
                 let plain = json!([{ "type": "text", "text": message }]);

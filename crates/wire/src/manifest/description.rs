@@ -1,12 +1,13 @@
 //! Manifests: what a provider writes of its tools, and a customer reads.
 
 use super::{CONTENT_SCHEMA, MANIFEST};
-use crate::service::{Service, TOPIC, Wire, is_sealed, topics};
+use crate::service::{Service, TOPIC, Wire, is_sealed, price, topics};
 use crate::tags::{tag, value};
 use crate::{size, strict};
 use nostr::prelude::{Event, PublicKey, Tag, Timestamp, UnsignedEvent};
 use rialto_mcp::json;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 /// The version that is written. Others are read as if they were this one.
@@ -67,7 +68,7 @@ impl Offer<'_> {
     fn event(&self, index: usize, page: &[(String, String)], me: PublicKey, now: Timestamp) -> UnsignedEvent {
         let id = if index == 0 { self.id.to_owned() } else { format!("{}#{}", self.id, index + 1) };
         let mut tags = vec![tag("d", [&id])];
-        tags.extend(topics(page.iter().map(|(name, _)| name.as_str())));
+        tags.extend(topics(page.iter().map(|(name, text)| (Cow::Borrowed(name.as_str()), price(text.as_bytes())))));
         tags.push(tag("encryption", ["nip04 nip59"]));
         tags.push(Tag::custom("relays", self.relays.iter()));
         let tools: Vec<&str> = page.iter().map(|(_, text)| text.as_str()).collect();

@@ -6,6 +6,7 @@ use super::{CONTENT_SCHEMA, MANIFEST, MESSAGE, request};
 use crate::failure::{Code, Failure};
 use crate::request::{Address, Body, Command, Reading};
 use nostr::prelude::{Event, EventId, Keys, Kind, PublicKey, Signature, Tag, Timestamp, UnsignedEvent};
+use rialto_payment::secret::Secret;
 use serde_json::{Value, json};
 
 const NOW: Timestamp = Timestamp::from_secs(1000);
@@ -230,6 +231,28 @@ fn requests_are_understood_refused_or_left_alone() {
 }
 
 #[test]
+fn a_payment_by_message_is_no_call() {
+    let me = key();
+    let target = EventId::from_byte_array([7; 32]);
+    let token = Secret::new("cashuBo2");
+    let Reading::Request(paid) = request::read(&message(&request::payment(target, &token), me), &me) else { panic!() };
+    assert_eq!((paid.address.command, paid.body), (Some(Command::PayExecution), Body::Pay { target, token }));
+    let id = target.to_hex();
+    for bad in [
+        r#"{"payment":7}"#.to_owned(),
+        r#"{"payment":{"request":"7","token":"cashuBo2"}}"#.to_owned(),
+        format!(r#"{{"payment":{{"request":"{id}","token":"lnbc1"}}}}"#),
+        format!(r#"{{"payment":{{"request":"{id}","token":"cashuB\u0000"}}}}"#),
+    ] {
+        let refused = request::read(&message(&bad, me), &me);
+        assert!(
+            matches!(&refused, Reading::Refused { failure, .. } if failure.code == Code::InvalidInput),
+            "{bad}: {refused:?}"
+        );
+    }
+}
+
+#[test]
 fn results_take_the_form_that_was_promised() {
     let given = |result: &str, is_structured: bool| {
         answer::given(result.as_bytes(), is_structured).map_err(|failure| failure.code)
@@ -304,9 +327,17 @@ fn what_an_answer_says() {
     );
     assert_eq!(result(&no, true), r#"{"content":[{"text":"no, and why","type":"text"}],"isError":true}"#);
     let asked = r#"{"error":{"code":"payment_required","message":"pay","amount_sat":21,"invoice":"lnbc210n1"}}"#;
-    let expected =
-        Answer::Payment { amount: Some("21".into()), invoice: Some("lnbc210n1".into()), words: "pay".into() };
+    let expected = Answer::Payment {
+        amount: Some("21".into()),
+        invoice: Some("lnbc210n1".into()),
+        mints: vec![],
+        words: "pay".into(),
+    };
     assert_eq!(Answer::read(asked, true), expected);
+    let with_mints = asked.replace("\"lnbc210n1\"", "\"lnbc210n1\",\"mints\":[\"https://a\",7,\"https://b\"]");
+    assert!(
+        matches!(Answer::read(&with_mints, true), Answer::Payment { mints, .. } if mints == ["https://a", "https://b"])
+    );
     let invoice = format!("lnbc{}", "1".repeat(60));
     assert!(
         matches!(Answer::read(&format!(" {invoice}\n"), true), Answer::Payment { invoice: Some(found), .. } if found == invoice)

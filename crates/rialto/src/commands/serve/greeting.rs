@@ -37,6 +37,11 @@ pub(super) fn relays(talk: &Talk, relays: &[String], built_in: bool) {
     }
 }
 
+pub(super) fn wallet(talk: &Talk, name: &str, holds: bool) {
+    let way = if holds { "failed calls are never charged" } else { "failed calls are credited" };
+    line(talk, "wallet", &format!("{name}  ({way})"));
+}
+
 /// Waits until the service can be called, and says how.
 pub(super) async fn ready(talk: Talk, plan: Plan, pool: Pool, mut ready: watch::Receiver<Ready>) {
     let known = ready.wait_for(|ready| ready.tools.is_some()).await.map(|ready| ready.tools.clone());
