@@ -17,6 +17,7 @@ mod write;
 use crate::job::{Id, Job, Outcome, Step};
 use crate::ledger::{Account, Error, Horizon, Later, Ledger, Presence, Seen, Status};
 use link::Link;
+pub(crate) use link::words;
 use rialto_payment::secret::Secret;
 use std::future::Future;
 use std::sync::Arc;
@@ -126,7 +127,7 @@ impl Ledger for Postgres {
     }
 
     fn answers(&self, id: Id) -> Later<'_, Vec<String>> {
-        let read = |row: &Row| row.try_get(0).map_err(|error| link::words(&error));
+        let read = |row: &Row| row.try_get(0).map_err(|error| words(&error));
         self.rows(move |client| async move { read::answers(&client, &id).await }, read)
     }
 

@@ -125,6 +125,11 @@ pub fn read_only(path: &Path) -> Result<Connection, Error> {
     Ok(connection)
 }
 
+/// For whoever only looks: the tables must be as we know them.
+pub(crate) fn expect(connection: &Connection) -> Result<(), Error> {
+    schema::expect(connection)
+}
+
 /// Where the ledger in a directory is.
 pub fn file(directory: &Path) -> PathBuf {
     directory.join(FILE)

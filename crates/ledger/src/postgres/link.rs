@@ -46,7 +46,7 @@ impl fmt::Debug for Link {
 }
 
 /// What went wrong, without what was said: details of the server's may hold a row.
-pub(super) fn words(error: &tokio_postgres::Error) -> Error {
+pub(crate) fn words(error: &tokio_postgres::Error) -> Error {
     let words = match error.as_db_error() {
         Some(error) => format!("{} ({})", error.message(), error.code().code()),
         None => {

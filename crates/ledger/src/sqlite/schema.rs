@@ -70,6 +70,17 @@ const MIGRATIONS: [&str; 1] = ["
     ) STRICT, WITHOUT ROWID;
 "];
 
+/// For whoever only looks.
+pub(super) fn expect(connection: &Connection) -> Result<(), Error> {
+    let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    match found {
+        _ if found == known => Ok(()),
+        _ if found > known => Err(Error::TooNew { found, known }),
+        _ => Err(Error::Broken("it is of an earlier version; `rialto serve` brings it up to date".to_owned())),
+    }
+}
+
 /// Brings a database up to date.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), Error> {
     let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;

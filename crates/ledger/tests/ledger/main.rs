@@ -10,6 +10,7 @@
 mod cases;
 mod child;
 mod concurrency;
+mod looking;
 mod lost;
 mod model;
 mod place;
@@ -47,6 +48,7 @@ on_both! {
         a_restart_loses_nothing, requests_are_recent_until_they_are_purged, purging_keeps_what_was_paid, what_was_paid_is_kept_longer,
         lapsed_quotes_are_found, the_status_adds_up, a_later_version_is_refused, answers_are_unsent_until_a_relay_has_them,
         one_bad_step_does_not_hurt_its_neighbours;
+    looking: a_sound_ledger_has_no_findings_and_a_broken_one_does, what_is_exported_holds_no_secret;
     concurrency: credit_is_never_negative, a_hash_pays_for_one_job, a_coin_pays_for_one_job, free_calls_end,
         one_request_is_begun_once;
 }
