@@ -192,6 +192,11 @@ impl Peers {
         vec![self.path("python/venv-cashu/bin/python"), self.path("python/mint.py")]
     }
 
+    /// A wallet by the makers of that mint: `DIRECTORY MINT ARGUMENTS…`.
+    pub(crate) fn nutshell(&self) -> Vec<String> {
+        vec![self.path("python/venv-cashu/bin/python"), self.path("python/nutshell.py")]
+    }
+
     /// The same written with nostr-tools, for what those cannot do.
     pub(crate) fn dm_customer(&self) -> Vec<String> {
         self.node("dm-customer.mjs")

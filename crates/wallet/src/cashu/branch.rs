@@ -105,8 +105,13 @@ impl Branch {
             .map_err(|error| undone(&error))?;
         self.judge_receipts().await?;
         for (name, sending) in self.memory.all::<Sending>().await? {
-            if self.is(&sending.mint) {
-                self.resume_sending(&name, &sending).await?;
+            if !self.is(&sending.mint) {
+                continue;
+            }
+            match self.resume_sending(&name, &sending).await {
+                // What the mint answers wrongly it will answer wrongly again; it must not hold up everything else.
+                Ok(()) | Err(Error::Malformed(_)) => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(())
@@ -145,7 +150,8 @@ impl Branch {
                 let ys: Vec<PublicKey> = inputs.iter().map(|input| input.y).collect();
                 // The library keeps what somebody else has spent for ever, and asks again each time.
                 if sat > 0 || ys.is_empty() || !self.are_spent(ys.clone()).await? {
-                    return Err(Error::Unknown("the mint has not said yet what became of a token".into()));
+                    // Still open. It must not hold up everything else; who asks for it is told.
+                    continue;
                 }
                 self.memory.0.update_proofs(Vec::new(), ys).await.map_err(own)?;
                 self.memory.0.delete_saga(&saga.id).await.map_err(own)?;
@@ -175,6 +181,9 @@ impl Branch {
             Some(Received::Done { sat }) => return Ok(Some(sat)),
             Some(Received::Begun { attempt }) => attempt,
         };
+        if self.memory.all::<Recovering>().await?.iter().any(|(_, record)| record.token == token) {
+            return Err(Error::Unknown("the mint has not said yet what became of the token".into()));
+        }
         // Nothing unfinished is left of it. Either the library finished, and we were stopped before we wrote that down; or it
         // was never sent.
         let incoming = Some(TransactionDirection::Incoming);
