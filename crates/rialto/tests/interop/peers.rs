@@ -93,6 +93,7 @@ impl Peers {
             "python/venv/bin/nostr-relay",
             "python/venv-agentstr/bin/python",
             "python/venv-cashu/bin/python",
+            "python/venv-lnbits/bin/python",
             "conformance/node_modules/@modelcontextprotocol/conformance/dist/index.js",
             "rmcp/target/release/client",
             "rmcp/target/release/conformance",
@@ -195,6 +196,11 @@ impl Peers {
     /// A wallet by the makers of that mint: `DIRECTORY MINT ARGUMENTS…`.
     pub(crate) fn nutshell(&self) -> Vec<String> {
         vec![self.path("python/venv-cashu/bin/python"), self.path("python/nutshell.py")]
+    }
+
+    /// LNbits, with a Lightning node that is only played.
+    pub(crate) fn lnbits(&self) -> Vec<String> {
+        vec![self.path("python/venv-lnbits/bin/python"), self.path("python/lnbits_server.py")]
     }
 
     /// The same written with nostr-tools, for what those cannot do.
