@@ -183,14 +183,15 @@ impl Branch {
         let token = Token::new(self.mint.clone(), leaving, None, CurrencyUnit::Sat).to_string();
         let (mint, sat, until) = (sending.mint.clone(), sending.sat, sending.until);
         self.memory.write(&token::parse(&token)?.id(), &Sent { mint, token: token.clone(), sat, until }).await?;
-        let change = change.into_iter().map(|(coin, output)| self.info(coin, output)).collect::<Result<Vec<_>, _>>()?;
+        let change =
+            change.into_iter().map(|(coin, output)| self.own_coin(coin, output)).collect::<Result<Vec<_>, _>>()?;
         let spent = sending.inputs.iter().map(PublicKey::from_hex).collect::<Result<Vec<_>, _>>().map_err(own)?;
         self.memory.0.update_proofs(change, spent).await.map_err(own)?;
         self.memory.remove::<Sending>(name).await?;
         Ok(Secret::new(token))
     }
 
-    fn info(&self, coin: Proof, output: &Output) -> Result<ProofInfo, Error> {
+    fn own_coin(&self, coin: Proof, output: &Output) -> Result<ProofInfo, Error> {
         let info = ProofInfo::new(coin, self.mint.clone(), State::Unspent, CurrencyUnit::Sat).map_err(own)?;
         Ok(match output.index {
             Some(index) => info.with_derivation_index(index),
