@@ -11,12 +11,12 @@ use rialto_payment::amount::Msat;
 use rialto_payment::invoice::Network;
 use rialto_payment::secret::Secret;
 use rialto_payment::wallet;
-use rialto_wallet::reference::{self, Opened};
+use rialto_wallet::reference::Opened;
 
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::identity::data_directory;
+use crate::identity::{self, Role, data_directory};
 use crate::secret_file::{self, What};
 
 /// The file with the wallet's address.
@@ -97,15 +97,10 @@ pub(crate) fn forget(environment: &Environment) -> Result<bool, Failure> {
     }
 }
 
-/// Opens a wallet. Needs a runtime.
-pub(crate) fn open(kept: &Kept) -> Result<Opened, Failure> {
-    // The error does not repeat what was given.
-    reference::open(&kept.address).map_err(|error| {
-        Failure::config("the wallet cannot be used")
-            .because(&error)
-            .code("wallet_invalid")
-            .hint("your wallet's app shows its address under \"Nostr Wallet Connect\"")
-    })
+/// Opens a wallet that pays. Needs a runtime.
+pub(crate) async fn open(kept: &Kept, environment: &Environment) -> Result<Opened, Failure> {
+    let identity = identity::load(Role::Customer, None, environment)?;
+    crate::wallet::open(&kept.address, &identity, environment).await
 }
 
 /// What went wrong with a wallet.
@@ -123,11 +118,11 @@ pub(crate) fn ledger_failure(error: &rialto_ledger::ledger::Error) -> Failure {
 }
 
 /// What pays for calls: with the wallet that was connected, if there is one. Needs a runtime.
-pub(crate) fn payer(environment: &Environment) -> Result<Arc<Payer>, Failure> {
+pub(crate) async fn payer(environment: &Environment) -> Result<Arc<Payer>, Failure> {
     let spending = spending(environment)?;
     let Some(kept) = kept(environment)? else { return Ok(Arc::new(Payer::new(None, spending, Network::Bitcoin))) };
     let network = kept.network.network();
-    Ok(Arc::new(match open(&kept)? {
+    Ok(Arc::new(match open(&kept, environment).await? {
         Opened::Lightning(wallet) => Payer::new(Some(wallet), spending, network),
         Opened::Purse(purse) => Payer::with_purse(purse, spending, network),
     }))

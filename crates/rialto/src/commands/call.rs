@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, talk: &Talk)
     let allowed = arguments.max_sat.map(|typed| money::sat(typed, "--max-sat")).transpose()?;
     wait_for(async {
         let buyer = Buyer::start(&arguments.relays, std::slice::from_ref(&wanted), environment, talk)?;
-        let payer = money::payer(environment)?;
+        let payer = money::payer(environment).await?;
         let called = call(&buyer, &wanted, arguments, Purse { payer, allowed }, talk).await;
         buyer.customer.stop().await;
         called

@@ -99,7 +99,7 @@ async fn bridge(arguments: &Arguments, wanted: &[Wanted], environment: &Environm
         };
         aside.say(tone, notice.to_string());
     });
-    let payer = money::payer(environment)?;
+    let payer = money::payer(environment).await?;
     // What was being paid when the last process ended.
     let unresolved = payer.clone();
     tokio::spawn(async move { unresolved.resolve(None).await });

@@ -62,7 +62,7 @@ enum Action {
     /// Connect a wallet, after trying whether it works
     #[command(after_help = CONNECT_EXAMPLES)]
     Connect {
-        /// The wallet's address (nostr+walletconnect://…, lnbits+https://…, lnd+https://…), `-` to read it from standard
+        /// The wallet's address (nostr+walletconnect://…, lnbits+https://…, lnd+https://…, cashu+https://MINT), `-` to read it from standard
         /// input, env:NAME or file:PATH
         #[arg(value_name = "URI")]
         uri: String,
@@ -98,7 +98,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, talk: &Talk)
         }
         Action::Show => {
             let kept = money::kept(environment)?.ok_or_else(none)?;
-            wait_for(show(kept, talk))
+            wait_for(show(kept, environment, talk))
         }
         Action::Disconnect => match (money::forget(environment)?, talk.format) {
             (gone, Format::Json) => output::json(&json!({ "disconnected": gone })),
@@ -145,7 +145,7 @@ fn address(uri: &str, environment: &Environment, talk: &Talk) -> Result<Secret, 
 }
 
 async fn connect(kept: Kept, environment: &Environment, talk: &Talk) -> Outcome {
-    let wallet = money::open(&kept)?.wallet();
+    let wallet = money::open(&kept, environment).await?.wallet();
     let state = look(&*wallet).await?;
     if !state.pays {
         return Err(Failure::new(Exit::NotAllowed, "this wallet does not let Rialto pay")
@@ -162,8 +162,8 @@ async fn connect(kept: Kept, environment: &Environment, talk: &Talk) -> Outcome 
     Ok(())
 }
 
-async fn show(kept: Kept, talk: &Talk) -> Outcome {
-    let wallet = money::open(&kept)?.wallet();
+async fn show(kept: Kept, environment: &Environment, talk: &Talk) -> Outcome {
+    let wallet = money::open(&kept, environment).await?.wallet();
     print(&look(&*wallet).await?, talk)
 }
 
@@ -205,7 +205,7 @@ fn print(state: &State, talk: &Talk) -> Outcome {
 }
 
 async fn history(limit: u32, environment: &Environment, talk: &Talk) -> Outcome {
-    let payer = money::payer(environment)?;
+    let payer = money::payer(environment).await?;
     // What was not certain may be by now.
     payer.resolve(None).await;
     let entries = payer.spending().history(limit).map_err(|error| ledger_failure(&error))?;

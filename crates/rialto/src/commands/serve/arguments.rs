@@ -21,6 +21,7 @@ use crate::failure::{Failure, Outcome};
 use crate::identity::Identity;
 use crate::one_server::OneServer;
 use crate::relays::{LOCAL, RelayFlags};
+use crate::wallet;
 use crate::wires::WireName;
 
 const EXAMPLES: &str = "\
@@ -105,6 +106,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = Limits::default().running, value_parser = at_least_one)]
     max_running: usize,
 
+    /// Database that several machines serving with one key share: env:NAME or file:PATH with its address (postgres://…)
+    /// [default: a file of its own]
+    #[arg(long, value_name = "ADDRESS")]
+    ledger: Option<String>,
+
     #[command(flatten)]
     prices: PriceFlags,
 
@@ -135,6 +141,8 @@ pub(super) struct Service {
     tariff: Tariff,
     /// The address of the wallet that is paid.
     pub(super) wallet: Option<Secret>,
+    /// The address of the database that is shared.
+    pub(super) ledger: Option<Secret>,
 }
 
 impl Arguments {
@@ -180,6 +188,7 @@ impl Arguments {
             record,
             tariff,
             wallet,
+            ledger: self.ledger.as_deref().map(|text| wallet::given(text, environment)).transpose()?,
         })
     }
 
