@@ -193,6 +193,11 @@ impl Peers {
         vec![self.path("python/venv-cashu/bin/python"), self.path("python/mint.py")]
     }
 
+    /// A wallet by the makers of that mint: `DIRECTORY MINT ARGUMENTS…`.
+    pub(crate) fn nutshell(&self) -> Vec<String> {
+        vec![self.path("python/venv-cashu/bin/python"), self.path("python/nutshell.py")]
+    }
+
     /// LNbits, with a Lightning node that is only played.
     pub(crate) fn lnbits(&self) -> Vec<String> {
         vec![self.path("python/venv-lnbits/bin/python"), self.path("python/lnbits_server.py")]
