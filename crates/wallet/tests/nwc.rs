@@ -26,12 +26,13 @@ fn pay(stage: &Stage, invoice: &rialto_payment::invoice::Invoice) -> Tested {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn money_goes_from_one_to_the_other_with_every_kind_of_wallet() {
-    let old = Style { only_nip04: true, no_hold: true, no_state: true, only_lists_payments: true };
+    let old = Style { only_nip04: true, no_hold: true, no_state: true, only_lists_payments: true, no_addressee: true };
     for style in [
         Style::default(),
         Style { only_nip04: true, ..Style::default() },
         Style { no_state: true, ..Style::default() },
         Style { only_lists_payments: true, ..Style::default() },
+        Style { no_addressee: true, ..Style::default() },
         old,
     ] {
         let stage = Stage::with(options(style, style), embedded::Options::default()).await;

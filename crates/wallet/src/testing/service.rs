@@ -130,7 +130,8 @@ impl Service {
 
     fn reply(&self, asked: &Asked, keys: &Keys, request: EventId, text: &str) {
         let Some(hidden) = asked.encryption.hide(keys, &asked.client, text) else { return };
-        self.pool.publish(&service::response(keys, asked.client, request, hidden));
+        let client = Some(asked.client).filter(|_| !self.account(asked).style.no_addressee);
+        self.pool.publish(&service::response(keys, client, request, hidden));
     }
 
     /// Tells the payee that money has come.
