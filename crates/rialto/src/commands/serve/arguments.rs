@@ -10,7 +10,7 @@ use nostr::prelude::{Keys, PublicKey, RelayUrl};
 use rialto_hub::plan::{Plan as HubPlan, ServerPlan, Transport};
 use rialto_payment::secret::Secret;
 use rialto_provider::limits::Limits;
-use rialto_provider::plan::{Access, DEFAULT_QUOTE, DEFAULT_WINDOW, Ending, Plan};
+use rialto_provider::plan::{Access, DEFAULT_WINDOW, Ending, Plan};
 use rialto_wire::dvmcp::request::OpenJobs;
 use rialto_wire::service::Wire;
 
@@ -231,7 +231,7 @@ impl Service {
             record: self.record,
             prices: self.tariff.prices,
             idempotent: self.tariff.idempotent,
-            quote: DEFAULT_QUOTE,
+            quote: self.tariff.quote,
         }
     }
 }

@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::Duration;
 
 use clap::Args;
 use nostr::prelude::PublicKey;
 use rialto_payment::price::{Prices, Rule};
 use rialto_payment::secret::Secret;
+use rialto_provider::plan::DEFAULT_QUOTE;
 use serde::Deserialize;
 
 use crate::environment::Environment;
@@ -30,6 +32,10 @@ pub(crate) struct PriceFlags {
     /// The wallet that is paid: env:NAME or file:PATH with its address [default: that of `rialto wallet connect`]
     #[arg(long, value_name = "WALLET")]
     wallet: Option<String>,
+
+    /// How long a quote can be paid
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_QUOTE.as_secs(), value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    quote_secs: u64,
 
     /// A tool that may be called again if nobody knows whether it was: twice does what once does; may be repeated
     #[arg(long, value_name = "TOOL")]
@@ -81,6 +87,7 @@ fn wrong(words: String) -> Failure {
 pub(super) struct Tariff {
     pub(super) prices: Prices,
     pub(super) idempotent: BTreeSet<String>,
+    pub(super) quote: Duration,
 }
 
 impl PriceFlags {
@@ -115,6 +122,7 @@ impl PriceFlags {
                 tariff.prices.tools.insert(tool.to_owned(), rule);
             }
         }
+        tariff.quote = Duration::from_secs(self.quote_secs);
         tariff.idempotent.extend(self.idempotent.iter().cloned());
         Ok(tariff)
     }
@@ -142,7 +150,7 @@ fn file(path: &Path) -> Result<Tariff, Failure> {
         }
         prices.discounts.insert(owner.to_bytes(), percent);
     }
-    Ok(Tariff { prices, idempotent: file.idempotent })
+    Ok(Tariff { prices, idempotent: file.idempotent, ..Tariff::default() })
 }
 
 #[cfg(test)]
@@ -158,6 +166,7 @@ mod tests {
         });
         PriceFlags {
             wallet: None,
+            quote_secs: 1,
             price: price.iter().map(ToString::to_string).collect(),
             prices,
             idempotent: vec!["get".into()],
