@@ -7,8 +7,8 @@ use std::ffi::OsString;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::commands::{
-    auth, call, completions, config, connect, context, demo, doctor, find, gateway, guard, man, mcp, nostr, paths,
-    pins, relay, serve, show, use_services,
+    auth, call, completions, config, connect, context, demo, doctor, find, gateway, guard, ledger, man, mcp, nostr,
+    paths, pins, relay, serve, show, use_services,
 };
 use crate::environment;
 use crate::exit::Exit;
@@ -62,6 +62,7 @@ pub(crate) enum Command {
     Call(call::Arguments),
     Use(use_services::Arguments),
     Pins(pins::Arguments),
+    Ledger(ledger::Arguments),
     Gateway(gateway::Arguments),
     Auth(auth::Arguments),
     Context(context::Arguments),

@@ -11,6 +11,7 @@ mod example;
 mod exit;
 mod failure;
 mod identity;
+mod ledger;
 mod one_server;
 mod output;
 mod paths;
