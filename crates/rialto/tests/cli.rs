@@ -25,7 +25,7 @@ use std::path::Path;
 use support::{Run, World, repository};
 
 /// Every command that a user sees, with its parents.
-const COMMANDS: [&str; 50] = [
+const COMMANDS: [&str; 53] = [
     "auth",
     "auth login",
     "auth logout",
