@@ -14,7 +14,7 @@ use clap::Parser;
 use connection::Connection;
 use network::Network;
 use nostr::types::url::RelayUrl;
-use serde_json::json;
+use serde::Serialize;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -32,7 +32,7 @@ use wallet::Wallet;
 /// Whoever has such an address can use that wallet. Serves until standard input is closed, or on SIGTERM or SIGINT, and leaves
 /// nothing behind. Everything else is written to standard error.
 #[derive(Debug, Parser)]
-#[command(version, verbatim_doc_comment, after_help = EXAMPLE)]
+#[command(version, after_help = EXAMPLE)]
 struct Arguments {
     /// The relay over which the wallets are reached
     #[arg(long, value_name = "WS_URL", value_parser = relay_url)]
@@ -51,6 +51,13 @@ const EXAMPLE: &str = "Example:
 
 fn relay_url(text: &str) -> Result<RelayUrl, String> {
     RelayUrl::parse(text).map_err(|_| "a relay's address begins with ws:// or wss://".to_owned())
+}
+
+/// The line on standard output: the addresses of both wallets.
+#[derive(Serialize)]
+struct Ready<'a> {
+    provider: &'a str,
+    customer: &'a str,
 }
 
 /// Why the program ends with an error.
@@ -86,6 +93,9 @@ fn say(words: &str) {
 }
 
 fn start(arguments: &Arguments) -> Result<(), Error> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    // Before there is anything to be left behind.
+    let stop = runtime.block_on(async { stop::requested() })?;
     let temporary;
     let directory = match &arguments.data {
         Some(directory) => {
@@ -97,10 +107,9 @@ fn start(arguments: &Arguments) -> Result<(), Error> {
             temporary.path()
         }
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     // In a task, not in this thread: the nodes wait for futures of their own wherever they are called, and in this thread they
     // would be woken in our place.
-    let task = runtime.spawn(run(arguments.relay.clone(), directory.to_owned()));
+    let task = runtime.spawn(run(arguments.relay.clone(), directory.to_owned(), stop));
     let outcome = runtime.block_on(task).map_err(io::Error::other);
     // Nothing may still write into the directory when it is removed.
     drop(runtime);
@@ -116,19 +125,12 @@ fn prepare(directory: &Path) -> Result<(), Error> {
     }
 }
 
-async fn run(relay: RelayUrl, directory: PathBuf) -> Result<(), Error> {
-    let mut stop = std::pin::pin!(stop::requested()?);
+async fn run(relay: RelayUrl, directory: PathBuf, stop: impl Future<Output = &'static str>) -> Result<(), Error> {
     say("starting a private chain and two Lightning nodes");
-    let network = tokio::select! {
-        network = Network::start(&directory) => network?,
-        why = &mut stop => {
-            say(why);
-            return Ok(());
-        }
-    };
+    let network = Network::start(&directory).await?;
     let outcome = tokio::select! {
         outcome = serve(&relay, &network) => outcome,
-        why = &mut stop => {
+        why = stop => {
             say(why);
             Ok(())
         }
@@ -137,15 +139,17 @@ async fn run(relay: RelayUrl, directory: PathBuf) -> Result<(), Error> {
     outcome
 }
 
-/// Serves both wallets; returns only if that cannot be begun.
+/// Gets everything ready and serves both wallets; returns only if that cannot be begun.
 async fn serve(relay: &RelayUrl, network: &Network) -> Result<(), Error> {
+    network.prepare().await?;
     let (provider, provider_uri) = Connection::new(relay);
     let (customer, customer_uri) = Connection::new(relay);
     let (provider, customer) = tokio::try_join!(
         Wallet::open("provider", Arc::clone(&network.provider), provider, relay),
         Wallet::open("customer", Arc::clone(&network.customer), customer, relay),
     )?;
-    let line = json!({"provider": provider_uri.reveal(), "customer": customer_uri.reveal()});
+    let ready = Ready { provider: provider_uri.reveal(), customer: customer_uri.reveal() };
+    let line = serde_json::to_string(&ready).map_err(io::Error::from)?;
     let mut output = io::stdout();
     writeln!(output, "{line}").and_then(|()| output.flush())?;
     say("ready; close standard input to end");

@@ -57,7 +57,8 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Starts everything; when this returns, both nodes can pay each other. The nodes keep their files in `directory`.
+    /// Starts the chain and both nodes, which keep their files in `directory`. Must not be given up on half-way: a node that
+    /// is starting cannot be stopped.
     pub(crate) async fn start(directory: &Path) -> Result<Self, Error> {
         let chain = chain::Server::start().await?;
         let address = chain.address();
@@ -66,10 +67,13 @@ impl Network {
             tokio::task::spawn_blocking(move || node::start(name, &directory, address))
         };
         let (provider, customer) = tokio::try_join!(begin("provider"), begin("customer"))?;
-        let network = Self { provider: Arc::new(provider?), customer: Arc::new(customer?), chain };
-        network.fund().await?;
-        network.connect().await?;
-        Ok(network)
+        Ok(Self { provider: Arc::new(provider?), customer: Arc::new(customer?), chain })
+    }
+
+    /// Gives the nodes money and channels; when this returns, both can pay each other.
+    pub(crate) async fn prepare(&self) -> Result<(), Error> {
+        self.fund().await?;
+        self.connect().await
     }
 
     /// Ends both nodes. What is left of a payment in flight is left as it is: the chain ends as well.
@@ -129,12 +133,10 @@ impl Network {
     }
 
     /// Waits for something that follows from new blocks. Nodes look for them every two seconds by themselves; they are told
-    /// to look now.
+    /// to look now, and not from a thread of its own: a node that is stopped while it looks never comes back from it.
     async fn until_seen(&self, what: &'static str, is_so: impl Fn() -> bool) -> Result<(), Error> {
         for node in self.nodes() {
-            let node = node.clone();
-            let looked = tokio::task::spawn_blocking(move || node.sync_wallets()).await?;
-            looked.map_err(|error| Error::Refused("read the chain", error))?;
+            node.sync_wallets().map_err(|error| Error::Refused("read the chain", error))?;
         }
         self.until(what, is_so).await
     }

@@ -5,7 +5,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
 /// Begins to listen; what is returned ends when we should.
-pub(crate) fn requested() -> io::Result<impl Future<Output = &'static str>> {
+pub(crate) fn requested() -> io::Result<impl Future<Output = &'static str> + Send> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let (closed, is_closed) = oneshot::channel();

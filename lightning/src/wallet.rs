@@ -110,7 +110,11 @@ impl Wallet {
     fn turn(&mut self, cause: Cause) {
         match cause {
             Cause::Arrival(Arrival::Event { event, .. }) => self.arrived(&event),
-            Cause::Arrival(Arrival::Repeat { .. }) => {}
+            Cause::Arrival(Arrival::Repeat { id, .. }) => {
+                if let Some(response) = self.intake.answer(&id) {
+                    self.pool.publish(response);
+                }
+            }
             // A relay that was away may have forgotten us.
             Cause::Arrival(Arrival::Subscribed { .. }) => drop(self.pool.publish(&self.info)),
             Cause::News(news) => {
@@ -132,13 +136,14 @@ impl Wallet {
         }
     }
 
-    fn reply(&self, ticket: &Ticket, outcome: &Result<Value, Failure>) {
+    fn reply(&mut self, ticket: &Ticket, outcome: &Result<Value, Failure>) {
         let response = nwc::response(&self.connection, ticket, outcome).or_else(|| {
             let failure = Failure::new(nwc::Code::Internal, "the answer is too long to be sent");
             nwc::response(&self.connection, ticket, &Err(failure))
         });
         if let Some(response) = response {
             self.pool.publish(&response);
+            self.intake.answered(ticket.id, response);
         }
     }
 

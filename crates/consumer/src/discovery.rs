@@ -4,11 +4,13 @@ use crate::catalogue::{Catalogue, Item};
 use crate::customer::Customer;
 use crate::directory::Directory;
 use crate::error::{Complaint, Error};
+use crate::payment::price_of;
 use crate::reference::Target;
 use crate::remote::{Remote, Terms};
 use crate::reply::Reply;
 use crate::text;
 use nostr::prelude::{PublicKey, Timestamp};
+use rialto_payment::price::Rule;
 use rialto_relay::status::{State, Status};
 use rialto_wire::dvmcp::{self, answer};
 use rialto_wire::request::{self, Command};
@@ -41,8 +43,14 @@ const MAX_TOOLS: usize = 2000;
 /// Bytes of definitions that are looked at for what cannot be used. Each megabyte may take seconds.
 const MAX_WEEDED: usize = 2 * 1024 * 1024;
 
-/// Names and descriptions of tools.
-type Tools = Vec<(String, String)>;
+/// A tool in a few words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Brief {
+    pub name: String,
+    pub about: String,
+    /// What it says it costs, if it does.
+    pub price: Option<Rule>,
+}
 
 /// What to look for.
 #[derive(Debug, Clone, Default)]
@@ -60,8 +68,7 @@ pub struct Finding {
     pub provider: PublicKey,
     pub name: String,
     pub about: String,
-    /// Names and descriptions.
-    pub tools: Vec<(String, String)>,
+    pub tools: Vec<Brief>,
     /// How it can be called.
     pub wires: BTreeSet<Wire>,
     pub sealed: bool,
@@ -131,7 +138,7 @@ async fn everybody(customer: &Customer) -> Result<Vec<(PublicKey, Reply, Duratio
 struct Overheard {
     provider: PublicKey,
     told: Timestamp,
-    tools: Tools,
+    tools: Vec<Brief>,
 }
 
 /// Lists of tools that others have asked for, and that relays still have.
@@ -247,9 +254,9 @@ impl Finding {
         self.sealed |= service.sealed;
         self.manifests.extend((service.wire == Wire::Manifest).then(|| service.clone()));
         if service.wire == Wire::Manifest || is_new {
-            let known: HashSet<String> = self.tools.iter().map(|(name, _)| name.clone()).collect();
+            let known: HashSet<String> = self.tools.iter().map(|tool| tool.name.clone()).collect();
             let room = MAX_TOOLS.saturating_sub(self.tools.len());
-            self.tools.extend(described(service).filter(|(name, _)| !known.contains(name)).take(room));
+            self.tools.extend(described(service).filter(|tool| !known.contains(&tool.name)).take(room));
         }
     }
 }
@@ -266,13 +273,12 @@ fn weeded(mut findings: Vec<Finding>) -> Vec<Finding> {
         }
         left -= bytes;
         let usable = Directory::new(&manifests).tools;
-        finding.tools.retain(|(name, _)| usable.iter().any(|tool| tool.name == *name));
+        finding.tools.retain(|brief| usable.iter().any(|tool| tool.name == brief.name));
     }
     findings
 }
 
-/// Names and descriptions of the tools.
-fn described(service: &Service) -> impl Iterator<Item = (String, String)> {
+fn described(service: &Service) -> impl Iterator<Item = Brief> {
     service.tools.iter().filter_map(|text| Item::read(text.as_bytes(), "name")).map(brief)
 }
 
@@ -308,14 +314,14 @@ fn unannounced(provider: PublicKey, now: Timestamp) -> Finding {
     }
 }
 
-fn tools(reply: &Reply) -> Option<Vec<(String, String)>> {
+fn tools(reply: &Reply) -> Option<Vec<Brief>> {
     let items = reply.list("tools").ok()?.into_iter().filter_map(|text| Item::read(text, "name"));
     Some(items.map(brief).collect())
 }
 
-fn brief(item: Item) -> (String, String) {
-    let description = text::limited(&text::one_line(item.description()), 500);
-    (item.name, description)
+fn brief(item: Item) -> Brief {
+    let about = text::limited(&text::one_line(item.description()), 500);
+    Brief { price: price_of(&item.original), name: item.name, about }
 }
 
 /// How well a service fits: 0 if a word is nowhere; a name counts more than a tool, and a tool more than a description.
@@ -323,7 +329,7 @@ fn rank(finding: &Finding, words: &[String]) -> u32 {
     let name = finding.name.to_lowercase();
     let about = finding.about.to_lowercase();
     let tools: Vec<(String, String)> =
-        finding.tools.iter().map(|(name, about)| (name.to_lowercase(), about.to_lowercase())).collect();
+        finding.tools.iter().map(|tool| (tool.name.to_lowercase(), tool.about.to_lowercase())).collect();
     let mut total = 1;
     for word in words.iter().map(|word| word.to_lowercase()) {
         let fit = if name.contains(&word) {
@@ -360,7 +366,7 @@ async fn check(customer: &Customer, findings: &mut [Finding], now: Timestamp) {
     }
 }
 
-async fn ask(customer: &Customer, provider: PublicKey) -> Option<(Vec<(String, String)>, Duration)> {
+async fn ask(customer: &Customer, provider: PublicKey) -> Option<(Vec<Brief>, Duration)> {
     // What a service offers is no secret, and every provider reads a plain request.
     let remote = Remote::unseen(
         customer,
@@ -374,7 +380,7 @@ async fn ask(customer: &Customer, provider: PublicKey) -> Option<(Vec<(String, S
 
 #[cfg(test)]
 mod tests {
-    use super::{Finding, MAX_TOOLS, merged, rank, unannounced};
+    use super::{Brief, Finding, MAX_TOOLS, merged, rank, unannounced};
     use nostr::prelude::{EventId, Keys, Timestamp};
     use rialto_wire::service::{Service, Wire};
 
@@ -402,7 +408,7 @@ mod tests {
         let finding = Finding {
             name: "Weather".into(),
             about: "Forecasts for cities".into(),
-            tools: vec![("get_rain".into(), "Millimetres of rain".into())],
+            tools: vec![Brief { name: "get_rain".into(), about: "Millimetres of rain".into(), price: None }],
             ..unannounced(Keys::generate().public_key(), Timestamp::from(1))
         };
         let rank = |words: &str| rank(&finding, &words.split_whitespace().map(Into::into).collect::<Vec<_>>());

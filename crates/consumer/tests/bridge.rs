@@ -41,7 +41,7 @@ impl Host {
         let notices: Arc<Mutex<Vec<Notice>>> = Arc::default();
         let heard = notices.clone();
         let notices_box = Box::new(move |notice| heard.lock().unwrap().push(notice));
-        let options = Options { prefix, patience: PATIENCE, notices: notices_box };
+        let options = Options { prefix, patience: PATIENCE, payer: None, notices: notices_box };
         let bridge = Bridge::start(customer.clone(), Pins::in_directory(directory), services, options);
         let (ours, theirs) = duplex(1 << 20);
         let (reader, writer) = split(theirs);

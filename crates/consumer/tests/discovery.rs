@@ -35,7 +35,8 @@ async fn both_ways_of_finding_lead_to_one_list() {
         ["rain archive", "Weather", ""],
         "a name counts more than a tool, a tool more than words"
     );
-    assert_eq!(found[1].tools, [("rain".to_owned(), "how much".to_owned())]);
+    let tools: Vec<_> = found[1].tools.iter().map(|tool| (tool.name.as_str(), tool.about.as_str())).collect();
+    assert_eq!(tools, [("rain", "how much")]);
     assert!(found[1].latency.is_some() && found[1].last_seen.as_secs() >= now);
     assert_eq!((found[0].latency, found[0].last_seen.as_secs()), (None, now - 7200), "it does not answer any more");
     assert_eq!((found[2].provider, found[2].announced), (silent.key(), None), "it was found by asking everybody");

@@ -5,6 +5,7 @@ use nostr::prelude::RelayUrl;
 use rialto_consumer::announcements::Announcements;
 use rialto_consumer::customer::Customer;
 use rialto_consumer::error::{Error, Failure as RemoteFailure};
+use rialto_consumer::payment::Unpaid;
 use rialto_consumer::pins::Pins;
 use rialto_consumer::reference::{Reference, Unknown};
 use rialto_consumer::remote::{Remote, Terms};
@@ -153,13 +154,7 @@ pub(crate) fn failure(error: &Error) -> Failure {
         Error::Silent(_) | Error::Overdue(_) => {
             Failure::new(Exit::Timeout, "the service took too long").cause(error.to_string())
         }
-        Error::PaymentRequired(demand) => {
-            let failure = Failure::new(Exit::Payment, error.to_string()).code("payment_required");
-            match &demand.demand.invoice {
-                Some(invoice) => failure.cause(format!("it asks for this invoice to be paid: {invoice}")),
-                None => failure,
-            }
-        }
+        Error::PaymentRequired(unpaid) => unpaid_failure(unpaid),
         Error::Failed(remote) => remote_failure(remote),
         Error::Misfit { message, pointer } => {
             let failure = Failure::usage("the arguments do not fit the tool").code("invalid_input");
@@ -177,6 +172,24 @@ pub(crate) fn failure(error: &Error) -> Failure {
             .hint("a sealed request holds less than an open one; --plain has more room, but everybody can read it"),
         Error::Store(error) => store_failure(error),
         other => Failure::unexpected("the request failed").cause(other.to_string()),
+    }
+}
+
+fn unpaid_failure(unpaid: &Unpaid) -> Failure {
+    let code = if unpaid.why.is_unclear() { "payment_unclear" } else { "payment_required" };
+    let message = match unpaid.amount {
+        Some(amount) => format!("the service wants to be paid {amount}"),
+        None => "the service wants to be paid".to_owned(),
+    };
+    let failure = Failure::new(Exit::Payment, message).code(code).cause(unpaid.why.to_string());
+    let failure = failure.detail("amount_sat", unpaid.amount.map(|amount| amount.sat_rounded_up()));
+    let failure = match &unpaid.demand.invoice {
+        Some(invoice) => failure.cause(format!("the invoice: {invoice}")).detail("invoice", invoice.as_str()),
+        None => failure,
+    };
+    match unpaid.why.hint() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
     }
 }
 

@@ -7,8 +7,8 @@ use std::ffi::OsString;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::commands::{
-    auth, call, completions, config, connect, context, demo, doctor, find, gateway, guard, ledger, man, mcp, nostr,
-    paths, pins, relay, serve, show, use_services,
+    auth, budget, call, completions, config, connect, context, demo, doctor, find, gateway, guard, ledger, man, mcp,
+    nostr, paths, pins, relay, serve, show, use_services, wallet,
 };
 use crate::environment;
 use crate::exit::Exit;
@@ -61,6 +61,8 @@ pub(crate) enum Command {
     Show(show::Arguments),
     Call(call::Arguments),
     Use(use_services::Arguments),
+    Wallet(wallet::Arguments),
+    Budget(budget::Arguments),
     Pins(pins::Arguments),
     Ledger(ledger::Arguments),
     Gateway(gateway::Arguments),

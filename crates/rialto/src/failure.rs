@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::fmt::Write as _;
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::exit::Exit;
 use crate::talk::Paint;
@@ -19,14 +19,24 @@ pub(crate) struct Failure {
     code: &'static str,
     message: String,
     /// The lines of a file that are at fault, with a caret below.
-    excerpt: Option<String>,
+    excerpt: Option<Box<str>>,
     causes: Vec<String>,
     hint: Option<String>,
+    /// More for programs, beside the parts that every failure has.
+    details: Option<Box<Map<String, Value>>>,
 }
 
 impl Failure {
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, code: exit.code(), message: message.into(), excerpt: None, causes: Vec::new(), hint: None }
+        Self {
+            exit,
+            code: exit.code(),
+            message: message.into(),
+            excerpt: None,
+            causes: Vec::new(),
+            hint: None,
+            details: None,
+        }
     }
 
     /// The command line cannot be carried out as written.
@@ -75,8 +85,14 @@ impl Failure {
         self
     }
 
+    /// Adds something that programs may want to know.
+    pub(crate) fn detail(mut self, key: &'static str, value: impl Into<Value>) -> Self {
+        self.details.get_or_insert_default().insert(key.to_owned(), value.into());
+        self
+    }
+
     pub(crate) fn excerpt(mut self, excerpt: Option<String>) -> Self {
-        self.excerpt = excerpt;
+        self.excerpt = excerpt.map(String::into_boxed_str);
         self
     }
 
@@ -98,13 +114,16 @@ impl Failure {
 
     /// For programs: one line.
     pub(crate) fn to_json(&self) -> String {
-        let object = json!({ "error": {
+        let mut object = json!({ "error": {
             "code": self.code,
             "message": self.message,
             "causes": self.causes,
             "hint": self.hint,
             "exit": self.exit.number(),
         }});
+        for (key, value) in self.details.iter().flat_map(|details| details.iter()) {
+            object["error"][key] = value.clone();
+        }
         format!("{object}\n")
     }
 }

@@ -12,6 +12,7 @@ mod exit;
 mod failure;
 mod identity;
 mod ledger;
+mod money;
 mod one_server;
 mod output;
 mod paths;

@@ -10,8 +10,12 @@ use ldk_node::lightning_types::payment::PaymentHash;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// How many transactions are told at once, at most: so many fit into one event.
-const MAX_LISTED: usize = 50;
+/// How many transactions are told at once, at most.
+const MAX_LISTED: usize = 100;
+
+/// About how long a list may be. Encrypted it is half as long again, and relays take no more than 64 KiB; whoever wants the
+/// rest asks for it with an `offset`.
+const MAX_LIST_BYTES: usize = 32 * 1024;
 
 #[derive(Debug, Deserialize)]
 struct Lookup {
@@ -65,6 +69,10 @@ impl Wallet {
             .skip(list.offset)
             .take(list.limit.unwrap_or(MAX_LISTED).min(MAX_LISTED))
             .map(|entry| entry.report(moment))
+            .scan(0, |length, report| {
+                *length += report.to_string().len();
+                (*length <= MAX_LIST_BYTES).then_some(report)
+            })
             .collect();
         Ok(Answer::Now(json!({"transactions": found})))
     }

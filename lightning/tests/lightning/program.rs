@@ -2,6 +2,7 @@
 
 use crate::support::{Program, names};
 use rialto_relay::embedded::{Options, Relay};
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
 fn program() -> Command {
@@ -14,7 +15,7 @@ async fn it_writes_one_line_and_leaves_nothing_behind() {
     let url = relay.url();
     let ended = tokio::task::spawn_blocking(move || {
         let (mut program, line) = Program::start(&["--relay", &url]);
-        assert!(line.starts_with("{\"customer\":\"nostr+walletconnect://"), "{line}");
+        assert!(line.starts_with("{\"provider\":\"nostr+walletconnect://"), "{line}");
         assert_eq!(program.temporary().len(), 1);
         program.close_input();
         let ended = program.end();
@@ -53,6 +54,24 @@ async fn it_ends_when_told_to_and_keeps_what_it_should() {
     // Old files are not used again.
     let again = program().args(["--relay", "ws://127.0.0.1:9", "--data"]).arg(&data).output().unwrap();
     assert!(!again.status.success() && String::from_utf8_lossy(&again.stderr).contains("is not empty"));
+}
+
+#[test]
+fn it_can_be_interrupted_while_it_starts() {
+    let temporary = tempfile::tempdir().unwrap();
+    let mut command = program();
+    command.args(["--relay", "ws://127.0.0.1:9"]).env("TMPDIR", temporary.path());
+    let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut words = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    words.read_line(&mut line).unwrap();
+    assert!(line.starts_with("starting"), "{line}");
+    let told = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(told.success());
+    let mut rest = String::new();
+    words.read_to_string(&mut rest).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!((rest.as_str(), names(temporary.path())), ("interrupted\n", vec![]));
 }
 
 #[test]

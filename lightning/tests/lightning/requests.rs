@@ -29,8 +29,8 @@ async fn a_request_that_comes_twice_is_acted_on_once() {
     customer.answer(&paying, Cipher::Nip44).await.unwrap();
     world.until_balances((had + 1_000, gave - 1_000)).await;
     customer.send(&paying).await;
-    // Whatever comes after it in the same connection is dealt with after it.
-    customer.call("get_info", json!({})).await.unwrap();
+    // Whoever asks again gets the same answer again, and no other.
+    customer.answer_again(&paying).await;
     assert_eq!(customer.answers(&paying), 1);
     assert_eq!(world.balances().await, (had + 1_000, gave - 1_000));
 }

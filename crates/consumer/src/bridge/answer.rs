@@ -1,11 +1,12 @@
 //! What services answer, as a host expects it.
 
 use crate::error::Error as RequestError;
+use crate::payment::Unpaid;
 use crate::reply::Reply;
 use rialto_mcp::error::{Error, Kind};
 use rialto_mcp::json;
 use rialto_wire::dvmcp::answer;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Where an answer came from, in its `_meta`.
 const PROVIDER: &str = "rialto/provider";
@@ -74,16 +75,31 @@ pub(super) fn error(error: &RequestError, asked: Asked<'_>, npub: &str) -> Error
     if let Some(pointer) = pointer {
         out = out.with("pointer", pointer);
     }
-    if let RequestError::PaymentRequired(unpaid) = error {
-        let amount = unpaid.amount.map(|amount| amount.sat_rounded_up());
-        out = out.with("amount_sat", amount).with("invoice", unpaid.demand.invoice.clone());
-        out = out.with("hint", unpaid.why.hint());
-    }
     match asked {
         Asked::Tool(name) | Asked::Prompt(name) => out.with("name", name),
         Asked::Resource(uri) => out.with("uri", uri),
         Asked::Completion => out,
     }
+}
+
+/// The result of a tool that was not paid for: an error that a model can read, with everything that a person needs.
+pub(super) fn unpaid(error: &RequestError, unpaid: &Unpaid, npub: &str) -> Vec<u8> {
+    let (message, hint) = (error.to_string(), unpaid.why.hint());
+    let amount = unpaid.amount.map(|amount| amount.sat_rounded_up());
+    let invoice = &unpaid.demand.invoice;
+    let lines = [Some(message.clone()), invoice.as_ref().map(|text| format!("invoice: {text}")), hint.clone()];
+    let text = lines.into_iter().flatten().collect::<Vec<_>>().join("\n");
+    let error = json!({
+        "code": error.code(),
+        "message": message,
+        "amount_sat": amount,
+        "invoice": invoice,
+        "hint": hint,
+        "provider": npub,
+    });
+    let content = [json!({ "type": "text", "text": text })];
+    let result = json!({ "content": content, "structuredContent": { "error": error }, "isError": true });
+    stamped(result.to_string().as_bytes(), npub)
 }
 
 /// What a provider's word means here.

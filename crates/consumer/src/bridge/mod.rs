@@ -5,6 +5,7 @@
 //! host would: what is known is offered, and the host is told when there is more.
 
 mod answer;
+mod host;
 mod notice;
 mod offer;
 mod requests;
@@ -18,6 +19,7 @@ use self::offer::Offer;
 use self::source::Source;
 use crate::customer::Customer;
 use crate::naming;
+use crate::payment::Payer;
 use crate::pins::Pins;
 use bytes::Bytes;
 use rialto_mcp::call::Call;
@@ -46,6 +48,8 @@ const INFO: &[u8] = concat!(
 pub struct Options {
     pub prefix: Prefix,
     pub patience: Patience,
+    /// Pays for calls; without it nothing is paid.
+    pub payer: Option<Arc<Payer>>,
     /// Hears what a person should know.
     pub notices: Box<dyn Fn(Notice) + Send + Sync>,
 }

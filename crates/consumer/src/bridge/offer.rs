@@ -4,8 +4,10 @@ use super::answer;
 use super::source::Source;
 use crate::catalogue::Item;
 use crate::naming;
+use crate::payment::price_of;
 use crate::remote::Remote;
 use rialto_mcp::json;
+use rialto_payment::price::Rule;
 use std::collections::{HashMap, HashSet};
 
 /// Declared at once, because a host asks only for what was declared, and services may be heard of later.
@@ -33,6 +35,8 @@ pub(super) struct Place {
     pub(super) service: String,
     /// The tool is not what it was when it was first used.
     pub(super) is_changed: bool,
+    /// What the tool says it costs.
+    pub(super) price: Option<Rule>,
 }
 
 /// One consistent view.
@@ -130,7 +134,7 @@ type Entry = (String, Place, Vec<u8>);
 fn place(source: &Source, name: &str) -> Option<Place> {
     let remote = source.remote.clone()?;
     let is_changed = source.changed.contains(name);
-    Some(Place { remote, name: name.to_owned(), service: source.title(), is_changed })
+    Some(Place { remote, name: name.to_owned(), service: source.title(), is_changed, price: None })
 }
 
 fn named(
@@ -154,7 +158,8 @@ fn named(
             if taken.contains(&name) && wants_alias {
                 name = naming::marked(&name, &item.name);
             }
-            let Some(place) = place(source, &item.name) else { continue };
+            let Some(mut place) = place(source, &item.name) else { continue };
+            place.price = price_of(&item.original);
             // Never overwritten: whoever came first may be trusted under this name.
             if !taken.insert(name.clone()) {
                 refused.push(name);

@@ -2,9 +2,11 @@
 
 use super::Bridge;
 use super::answer::{self, Asked};
+use super::host::Host;
 use super::offer::{Offer, Place};
 use crate::error::Error as RequestError;
 use crate::ongoing::{Ongoing, Progress, Step};
+use crate::payment::Purchase;
 use crate::reply::Reply;
 use rialto_mcp::call::Call;
 use rialto_mcp::error::{Error, Kind};
@@ -65,7 +67,18 @@ impl Bridge {
             progress: progress_token(call.params()).is_some(),
             meta: meta.as_deref().filter(|meta| *meta != b"{}"),
         };
-        let begun = place.remote.execute(&execute, self.options.patience).await;
+        let purchase = self.options.payer.clone().map(|payer| {
+            Arc::new(Purchase {
+                payer,
+                service: place.service.clone(),
+                tool: place.name.clone(),
+                price: place.price,
+                input: arguments.len(),
+                allowed: None,
+                approver: Arc::new(Host(call.clone())),
+            })
+        });
+        let begun = place.remote.buy(&execute, self.options.patience, purchase).await;
         finish(call, begun, &place, Asked::Tool(&name)).await
     }
 
@@ -142,7 +155,10 @@ async fn finish(
     let followed = async { follow(call, begun?).await };
     match followed.await {
         Ok(reply) => answer::result(reply, asked, &npub),
-        Err(error) => Err(answer::error(&error, asked, &npub)),
+        Err(error) => match (&error, asked) {
+            (RequestError::PaymentRequired(unpaid), Asked::Tool(_)) => Ok(answer::unpaid(&error, unpaid, &npub)),
+            _ => Err(answer::error(&error, asked, &npub)),
+        },
     }
 }
 

@@ -1,10 +1,8 @@
 //! What tools say they cost.
 
 use rialto_payment::price::Rule;
+use rialto_wire::service::PRICE;
 use serde_json::Value;
-
-/// Where a tool's definition says it, in its `_meta`.
-const PRICE: &str = "rialto/price";
 
 /// What a tool's definition says; `None` if it says nothing that is understood.
 pub fn price_of(definition: &Value) -> Option<Rule> {
@@ -12,10 +10,9 @@ pub fn price_of(definition: &Value) -> Option<Rule> {
     serde_json::from_value(price.clone()).ok()
 }
 
-/// What all tools of a service cost, in a word or two.
-pub fn announced<'a>(definitions: impl IntoIterator<Item = &'a Value>) -> String {
-    let prices: Vec<Rule> =
-        definitions.into_iter().map(|definition| price_of(definition).unwrap_or(Rule::FREE)).collect();
+/// What all tools of a service cost, in a word or two. Those that say nothing count as free.
+pub fn announced(prices: impl IntoIterator<Item = Option<Rule>>) -> String {
+    let prices: Vec<Rule> = prices.into_iter().map(|price| price.unwrap_or(Rule::FREE)).collect();
     let costs: Vec<&Rule> = prices.iter().filter(|price| !price.is_free()).collect();
     match costs.as_slice() {
         [] => "free".to_owned(),
@@ -59,7 +56,7 @@ mod tests {
             (vec![&five, &nine], "up to 9 sat"),
             (vec![&free, &nine, &five], "free to 9 sat"),
         ] {
-            assert_eq!(announced(tools), expected);
+            assert_eq!(announced(tools.into_iter().map(price_of)), expected);
         }
     }
 }

@@ -1,6 +1,9 @@
 //! `rialto call`: one call of one tool of a service on Nostr.
 
+mod person;
+
 use std::io::IsTerminal;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -8,22 +11,26 @@ use rialto_consumer::bridge::seen;
 use rialto_consumer::catalogue::{Catalogue, Item};
 use rialto_consumer::error::Error;
 use rialto_consumer::ongoing::{Ongoing, PATIENCE, Progress, Step};
+use rialto_consumer::payment::{Met, Payer, Purchase, price_of};
 use rialto_consumer::pins::Verdict;
 use rialto_consumer::remote::Remote;
 use rialto_consumer::reply::Reply;
 use rialto_consumer::text;
 use rialto_mcp::pending::Patience;
+use rialto_payment::amount::Msat;
 use rialto_wire::dvmcp::answer;
 use rialto_wire::dvmcp::content::Execute;
 use rialto_wire::service::Wire;
 use serde_json::Value;
 
+use self::person::Person;
 use crate::arguments;
 use crate::buyer::{Buyer, Wanted, call_failure, failure, remote_failure, store_failure};
 use crate::commands::wait_for;
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
+use crate::money::{self, ledger_failure};
 use crate::output;
 use crate::relays::RelayFlags;
 use crate::suggest::nearest;
@@ -36,6 +43,7 @@ Examples:
   rialto call weather forecast --args '{\"city\": \"Paris\"}'
   rialto call me@example.com summarise text=@notes.txt
   rialto call weather forecast city=Paris --json | head -c 300
+  rialto call weather forecast city=Paris --max-sat 20
 
 Arguments get their types from the tool:
   key=value    text, number, true or false, or a list as a,b,c
@@ -72,21 +80,33 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout_secs: Option<u64>,
 
+    /// Pay up to this for the call without asking, fees included, and not more whatever the budget says
+    #[arg(long, value_name = "SAT")]
+    max_sat: Option<u64>,
+
     #[command(flatten)]
     relays: RelayFlags,
 }
 
 pub(crate) fn run(arguments: &Arguments, environment: &Environment, talk: &Talk) -> Outcome {
     let wanted = Wanted::read(&arguments.service)?;
+    let allowed = arguments.max_sat.map(|typed| money::sat(typed, "--max-sat")).transpose()?;
     wait_for(async {
         let buyer = Buyer::start(&arguments.relays, std::slice::from_ref(&wanted), environment, talk)?;
-        let called = call(&buyer, &wanted, arguments, talk).await;
+        let payer = money::payer(environment).await?;
+        let called = call(&buyer, &wanted, arguments, Purse { payer, allowed }, talk).await;
         buyer.customer.stop().await;
         called
     })
 }
 
-async fn call(buyer: &Buyer, wanted: &Wanted, arguments: &Arguments, talk: &Talk) -> Outcome {
+/// What pays, and how much may be paid whatever the budget.
+struct Purse {
+    payer: Arc<Payer>,
+    allowed: Option<Msat>,
+}
+
+async fn call(buyer: &Buyer, wanted: &Wanted, arguments: &Arguments, purse: Purse, talk: &Talk) -> Outcome {
     let remote = buyer.open(wanted, arguments.way.terms()).await?;
     let tools = Catalogue::tools(&remote).await.map_err(|error| failure(&error))?;
     let tool = choose(&tools, &arguments.tool, &arguments.service)?;
@@ -97,7 +117,9 @@ async fn call(buyer: &Buyer, wanted: &Wanted, arguments: &Arguments, talk: &Talk
     let timeout = arguments.timeout_secs.map(Duration::from_secs);
     let patience = timeout.map_or(PATIENCE, |total| Patience { silence: total, total });
     let execute = Execute { name: &tool.name, arguments: object.as_bytes(), timeout, progress: true, meta: None };
-    let ongoing = remote.execute(&execute, patience).await.map_err(|error| call_failure(&error))?;
+    let purchase = purchase(&remote, tool, object.len(), purse, talk)?;
+    let ongoing =
+        remote.buy(&execute, patience, Some(Arc::new(purchase))).await.map_err(|error| call_failure(&error))?;
     let reply = tokio::select! {
         reply = follow(ongoing, talk) => reply.map_err(|error| call_failure(&error))?,
         interrupted = tokio::signal::ctrl_c() => {
@@ -111,6 +133,25 @@ async fn call(buyer: &Buyer, wanted: &Wanted, arguments: &Arguments, talk: &Talk
         }
     };
     print(&reply, &tool.name, talk)
+}
+
+/// What the call may cost, which is said before it is made.
+fn purchase(remote: &Remote, tool: &Item, input: usize, purse: Purse, talk: &Talk) -> Result<Purchase, Failure> {
+    let service = remote.name().unwrap_or_else(|| remote.npub());
+    let Purse { payer, allowed } = purse;
+    let price = price_of(&tool.original);
+    if let Some(price) = price.filter(|price| !price.is_free()) {
+        let now = nostr::prelude::Timestamp::now().as_secs();
+        let left = payer.spending().left(remote.provider.as_bytes(), now).map_err(|error| ledger_failure(&error))?;
+        let left = match (payer.has_wallet(), left.today.is_zero()) {
+            (false, _) => "no wallet is connected".to_owned(),
+            (true, true) => "no budget is left; you are asked".to_owned(),
+            (true, false) => format!("{} left today", left.today),
+        };
+        talk.info(&format!("price: {price}; {left}"));
+    }
+    let approver = Arc::new(Person { talk: *talk });
+    Ok(Purchase { payer, service, tool: tool.name.clone(), price, input, allowed, approver })
 }
 
 fn choose<'a>(tools: &'a [Item], name: &str, service: &str) -> Result<&'a Item, Failure> {
@@ -150,7 +191,9 @@ async fn follow(mut ongoing: Ongoing, talk: &Talk) -> Result<Reply, Error> {
     loop {
         match ongoing.next().await? {
             Step::Progress(progress) => talk.info(&progress_line(&progress)),
-            Step::Paid(_) => {}
+            Step::Paid(Met::Paid { amount, fee, .. }) if fee.is_zero() => talk.info(&format!("paid {amount}")),
+            Step::Paid(Met::Paid { amount, fee, .. }) => talk.info(&format!("paid {amount}, and {fee} of fees")),
+            Step::Paid(Met::Elsewhere { .. }) => {}
             Step::Done(reply) => return Ok(reply),
         }
     }

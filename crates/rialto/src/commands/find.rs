@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use nostr::prelude::{RelayUrl, Timestamp};
 use rialto_consumer::discovery::{Finding, Search, find};
+use rialto_consumer::payment::announced;
 use rialto_consumer::remote::{link, npub};
 use serde_json::{Value, json};
 
@@ -87,7 +88,7 @@ fn row(finding: &Finding, now: Timestamp) -> Vec<String> {
     vec![
         name.chars().take(32).collect(),
         tools(finding),
-        "free".to_owned(),
+        announced(finding.tools.iter().map(|tool| tool.price)),
         wires(finding).join(" "),
         ago(now, finding.last_seen),
         latency,
@@ -96,7 +97,7 @@ fn row(finding: &Finding, now: Timestamp) -> Vec<String> {
 }
 
 fn tools(finding: &Finding) -> String {
-    let names: Vec<&str> = finding.tools.iter().map(|(name, _)| name.as_str()).collect();
+    let names: Vec<&str> = finding.tools.iter().map(|tool| tool.name.as_str()).collect();
     let shown = names.iter().take(3).copied().collect::<Vec<_>>().join(" ");
     let shown: String = shown.chars().take(40).collect();
     if names.len() > 3 { format!("{} ({shown} …)", names.len()) } else { format!("{} ({shown})", names.len()) }
@@ -123,15 +124,18 @@ pub(crate) fn ago(now: Timestamp, then: Timestamp) -> String {
 }
 
 fn described(finding: &Finding, relays: &[RelayUrl]) -> Value {
-    let tools: Vec<Value> =
-        finding.tools.iter().map(|(name, about)| json!({ "name": name, "description": about })).collect();
+    let tools: Vec<Value> = finding
+        .tools
+        .iter()
+        .map(|tool| json!({ "name": tool.name, "description": tool.about, "price": tool.price }))
+        .collect();
     json!({
         "name": finding.name,
         "about": finding.about,
         "npub": npub(&finding.provider),
         "nprofile": link(finding.provider, relays.iter().cloned()),
         "tools": tools,
-        "price": "free",
+        "price": announced(finding.tools.iter().map(|tool| tool.price)),
         "wires": wires(finding),
         "sealed": finding.sealed,
         "announced": finding.announced.map(|time| time.as_secs()),

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub(crate) mod auth;
+pub(crate) mod budget;
 pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod config;
@@ -22,6 +23,7 @@ pub(crate) mod relay;
 pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod use_services;
+pub(crate) mod wallet;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -40,6 +42,8 @@ pub(crate) fn run(command: Option<Command>, environment: &Environment, talk: &Ta
         Some(Command::Show(arguments)) => show::run(&arguments, environment, talk),
         Some(Command::Call(arguments)) => call::run(&arguments, environment, talk),
         Some(Command::Use(arguments)) => use_services::run(&arguments, environment, talk),
+        Some(Command::Wallet(arguments)) => wallet::run(&arguments, environment, talk),
+        Some(Command::Budget(arguments)) => budget::run(&arguments, environment, talk),
         Some(Command::Pins(arguments)) => pins::run(&arguments, environment, talk),
         Some(Command::Ledger(arguments)) => ledger::run(&arguments, environment, talk),
         Some(Command::Gateway(arguments)) => gateway::run(arguments, environment, talk),

@@ -125,7 +125,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, talk: &Talk)
 }
 
 /// The service that is meant: by its key, or by the name it had when it was first used.
-fn choose<'a>(book: &'a Book, typed: &str) -> Result<(PublicKey, &'a Service), Failure> {
+pub(crate) fn choose<'a>(book: &'a Book, typed: &str) -> Result<(PublicKey, &'a Service), Failure> {
     let reference = Reference::parse(typed).map_err(|unknown| unknown_service(typed, &unknown))?;
     let by_key = |key: &PublicKey| book.services.get(&key.to_hex()).map(|service| (*key, service));
     if let Reference::Key(target) = &reference

@@ -12,7 +12,8 @@ use std::time::Duration;
 use nostr::prelude::RelayUrl;
 use rialto_hub::Hub;
 use rialto_hub::event::Events;
-use rialto_ledger::ledger;
+use rialto_ledger::ledger::{self, Ledger};
+use rialto_ledger::postgres::Postgres;
 use rialto_ledger::sqlite::Sqlite;
 use rialto_payment::secret::Secret;
 use rialto_provider::plan::Plan;
@@ -50,9 +51,9 @@ pub(crate) fn run(arguments: Arguments, environment: &Environment, talk: &Talk) 
     let mut hub = make_plan("rialto serve", &one, settings, environment, talk)?;
     hub.startup_grace = hub.startup_grace.max(SERVERS_START);
     service.restrict(&mut hub)?;
-    let wallet = service.wallet.clone();
+    let (wallet, shared) = (service.wallet.clone(), service.ledger.clone());
     let plan = service.plan(&hub);
-    wait_for(serve(Setup { identity, given, plan, hub, listen, wallet }, *talk))
+    wait_for(serve(Setup { identity, given, plan, hub, listen, wallet, shared }, environment, *talk))
 }
 
 struct Setup {
@@ -64,17 +65,19 @@ struct Setup {
     listen: std::net::SocketAddr,
     /// The address of the wallet that is paid.
     wallet: Option<Secret>,
+    /// The address of a database that several workers share.
+    shared: Option<Secret>,
 }
 
-async fn serve(setup: Setup, talk: Talk) -> Outcome {
-    let Setup { identity, given, mut plan, hub, listen, wallet } = setup;
-    let ledger = Sqlite::open(&plan.record).map_err(|error| no_ledger(&error, &identity))?;
+async fn serve(setup: Setup, environment: &Environment, talk: Talk) -> Outcome {
+    let Setup { identity, given, mut plan, hub, listen, wallet, shared } = setup;
+    let ledger = ledger(shared.as_ref(), &plan).await.map_err(|error| no_ledger(&error, &identity))?;
     greeting::key(&talk, &identity);
     let (built_in, relays) = relays(given, listen).await?;
     plan.relays = relays.iter().map(|url| url.as_str_without_trailing_slash().to_owned()).collect();
     greeting::relays(&talk, &plan.relays, built_in.is_some());
     let till = match wallet {
-        Some(address) => till(&address, &plan, &talk).await?,
+        Some(address) => till(&address, &identity, &plan, environment, &talk).await?,
         None => None,
     };
     let (aside, last_words) = Aside::new(talk);
@@ -89,7 +92,7 @@ async fn serve(setup: Setup, talk: Talk) -> Outcome {
     let greeted = tokio::spawn(greeting::ready(talk, plan.clone(), pool.clone(), is_ready));
     let watched = tokio::spawn(watch_relays(pool.clone(), aside.clone()));
     let clock = Arc::new(SystemClock);
-    let books = Books { ledger: Arc::new(ledger), till };
+    let books = Books { ledger, till };
     let served =
         Box::pin(provider::run(plan, books, hub.clone(), (pool, arrivals), clock, observer, signals.asked())).await;
     greeted.abort();
@@ -105,6 +108,18 @@ async fn serve(setup: Setup, talk: Talk) -> Outcome {
     served.map_err(|error| Failure::unexpected("the ledger cannot be used").because(&error).code("ledger"))
 }
 
+/// The ledger of this key: a file of our own, or a database that several workers share.
+async fn ledger(shared: Option<&Secret>, plan: &Plan) -> Result<Arc<dyn Ledger>, ledger::Error> {
+    match shared {
+        Some(address) => {
+            // What was announced is still kept here; if that cannot be, it is only announced again.
+            let _ = std::fs::create_dir_all(&plan.record);
+            Ok(Arc::new(Postgres::open(address, &plan.keys.public_key().to_bytes()).await?))
+        }
+        None => Ok(Arc::new(Sqlite::open(&plan.record)?)),
+    }
+}
+
 fn no_ledger(error: &ledger::Error, identity: &Identity) -> Failure {
     match error {
         ledger::Error::InUse => Failure::new(Exit::NotAllowed, "another `rialto serve` runs with this key")
@@ -118,8 +133,14 @@ fn no_ledger(error: &ledger::Error, identity: &Identity) -> Failure {
 }
 
 /// The wallet at work. One that is there but not needed is no reason not to serve.
-async fn till(address: &Secret, plan: &Plan, talk: &Talk) -> Result<Option<Till>, Failure> {
-    let opened = wallet::open(address)?;
+async fn till(
+    address: &Secret,
+    identity: &Identity,
+    plan: &Plan,
+    environment: &Environment,
+    talk: &Talk,
+) -> Result<Option<Till>, Failure> {
+    let opened = wallet::open(address, identity, environment).await?;
     let abilities = match wallet::abilities(&opened).await {
         Ok(abilities) => abilities,
         Err(_) if plan.prices.are_free() => return Ok(None),

@@ -4,6 +4,7 @@ use clap::Args;
 use nostr::prelude::{PublicKey, Timestamp};
 use rialto_consumer::bridge::seen;
 use rialto_consumer::catalogue::{Catalogue, Item};
+use rialto_consumer::payment::{announced, price_of};
 use rialto_consumer::pins::Service as Pinned;
 use rialto_consumer::remote::Remote;
 use rialto_consumer::text;
@@ -94,7 +95,7 @@ fn page(remote: &Remote, catalogue: &Catalogue, flaws: &[String], pinned: &Pinne
         row("wires", wires(remote).join(" ")),
         row("calls", seen(remote.way()).to_owned()),
         row("relays", relays.join(" ")),
-        row("price", "free".to_owned()),
+        row("price", price(catalogue)),
     ]));
     out.push_str(&format!("\nTools ({})\n", catalogue.tools.len()));
     for tool in &catalogue.tools {
@@ -122,12 +123,18 @@ fn wires(remote: &Remote) -> Vec<&'static str> {
     remote.wires().into_iter().map(Wire::name).collect()
 }
 
+fn price(catalogue: &Catalogue) -> String {
+    announced(catalogue.tools.iter().map(|tool| price_of(&tool.original)))
+}
+
 fn first_line(item: &Item) -> String {
     text::limited(&text::one_line(item.description()), 200)
 }
 
 fn tool_lines(provider: &PublicKey, tool: &Item, pinned: &Pinned) -> String {
-    let mut out = format!("  {}  ({})\n", tool.name, pin_state(provider, tool, pinned));
+    let price = price_of(&tool.original).filter(|price| !price.is_free()).map(|price| format!("{price}; "));
+    let state = pin_state(provider, tool, pinned);
+    let mut out = format!("  {}  ({}{state})\n", tool.name, price.unwrap_or_default());
     let description = text::limited(&text::visible(tool.description()), 1000);
     for line in description.lines().filter(|line| !line.trim().is_empty()) {
         out.push_str(&format!("      {line}\n"));
@@ -165,7 +172,10 @@ fn described(remote: &Remote, catalogue: &Catalogue, flaws: &[String], pinned: &
     let tools: Vec<Value> = catalogue
         .tools
         .iter()
-        .map(|tool| json!({ "definition": tool.original, "pin": pin_state(&remote.provider, tool, pinned) }))
+        .map(|tool| {
+            let pin = pin_state(&remote.provider, tool, pinned);
+            json!({ "definition": tool.original, "pin": pin, "price": price_of(&tool.original) })
+        })
         .collect();
     let relays: Vec<String> = remote.customer().relays().iter().map(|status| status.url.to_string()).collect();
     json!({
@@ -178,7 +188,7 @@ fn described(remote: &Remote, catalogue: &Catalogue, flaws: &[String], pinned: &
         "way": remote.way().name(),
         "sealed": remote.way().sealed,
         "flaws": flaws,
-        "price": "free",
+        "price": price(catalogue),
         "relays": relays,
         "tools": tools,
         "resources": definitions(&catalogue.resources),

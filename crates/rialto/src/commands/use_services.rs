@@ -13,6 +13,7 @@ use crate::buyer::{Buyer, Wanted};
 use crate::commands::wait_for;
 use crate::environment::Environment;
 use crate::failure::{Failure, Outcome};
+use crate::money;
 use crate::relays::RelayFlags;
 use crate::signals::Stop;
 use crate::talk::{Aside, Talk, Tone};
@@ -98,7 +99,11 @@ async fn bridge(arguments: &Arguments, wanted: &[Wanted], environment: &Environm
         };
         aside.say(tone, notice.to_string());
     });
-    let options = Options { prefix: arguments.prefix(), patience: arguments.patience(), notices };
+    let payer = money::payer(environment).await?;
+    // What was being paid when the last process ended.
+    let unresolved = payer.clone();
+    tokio::spawn(async move { unresolved.resolve(None).await });
+    let options = Options { prefix: arguments.prefix(), patience: arguments.patience(), payer: Some(payer), notices };
     let bridge = Bridge::start(buyer.customer.clone(), buyer.pins, chosen, options);
     let mut stop = Stop::listen()?;
     let served = tokio::select! {

@@ -25,6 +25,8 @@ struct Heard {
     /// All responses to each request.
     responses: HashMap<EventId, Vec<Event>>,
     notifications: Vec<Event>,
+    /// What has come again.
+    repeated: Vec<EventId>,
 }
 
 #[derive(Debug)]
@@ -53,10 +55,12 @@ impl Client {
         let listening = heard.clone();
         tokio::spawn(async move {
             while let Some(arrival) = arrivals.recv().await {
-                if let Arrival::Event { event, .. } = arrival {
-                    listening.lock().unwrap().take(*event);
-                    changed.send_modify(|count| *count += 1);
+                match arrival {
+                    Arrival::Event { event, .. } => listening.lock().unwrap().take(*event),
+                    Arrival::Repeat { id, .. } => listening.lock().unwrap().repeated.push(id),
+                    Arrival::Subscribed { .. } => {}
                 }
+                changed.send_modify(|count| *count += 1);
             }
         });
         Self { uri, keys, pool, heard, changes }
@@ -125,6 +129,15 @@ impl Client {
     /// How many answers a request has had so far.
     pub(crate) fn answers(&self, request: &Event) -> usize {
         self.heard.lock().unwrap().responses.get(&request.id).map_or(0, Vec::len)
+    }
+
+    /// Waits until the answer to a request has come once more.
+    pub(crate) async fn answer_again(&self, request: &Event) {
+        let is_repeated = |heard: &Heard| {
+            let response = heard.responses.get(&request.id)?.first()?;
+            heard.repeated.contains(&response.id).then_some(())
+        };
+        self.until(is_repeated).await;
     }
 
     /// Waits for the news of a payment, once in each kind of encryption.

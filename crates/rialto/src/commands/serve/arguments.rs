@@ -10,7 +10,7 @@ use nostr::prelude::{Keys, PublicKey, RelayUrl};
 use rialto_hub::plan::{Plan as HubPlan, ServerPlan, Transport};
 use rialto_payment::secret::Secret;
 use rialto_provider::limits::Limits;
-use rialto_provider::plan::{Access, DEFAULT_QUOTE, DEFAULT_WINDOW, Ending, Plan};
+use rialto_provider::plan::{Access, DEFAULT_WINDOW, Ending, Plan};
 use rialto_wire::dvmcp::request::OpenJobs;
 use rialto_wire::service::Wire;
 
@@ -21,6 +21,7 @@ use crate::failure::{Failure, Outcome};
 use crate::identity::Identity;
 use crate::one_server::OneServer;
 use crate::relays::{LOCAL, RelayFlags};
+use crate::wallet;
 use crate::wires::WireName;
 
 const EXAMPLES: &str = "\
@@ -105,6 +106,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = Limits::default().running, value_parser = at_least_one)]
     max_running: usize,
 
+    /// Database that several machines serving with one key share: env:NAME or file:PATH with its address (postgres://…)
+    /// [default: a file of its own]
+    #[arg(long, value_name = "ADDRESS")]
+    ledger: Option<String>,
+
     #[command(flatten)]
     prices: PriceFlags,
 
@@ -135,6 +141,8 @@ pub(super) struct Service {
     tariff: Tariff,
     /// The address of the wallet that is paid.
     pub(super) wallet: Option<Secret>,
+    /// The address of the database that is shared.
+    pub(super) ledger: Option<Secret>,
 }
 
 impl Arguments {
@@ -180,6 +188,7 @@ impl Arguments {
             record,
             tariff,
             wallet,
+            ledger: self.ledger.as_deref().map(|text| wallet::given(text, environment)).transpose()?,
         })
     }
 
@@ -231,7 +240,7 @@ impl Service {
             record: self.record,
             prices: self.tariff.prices,
             idempotent: self.tariff.idempotent,
-            quote: DEFAULT_QUOTE,
+            quote: self.tariff.quote,
         }
     }
 }

@@ -2,16 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::Duration;
 
 use clap::Args;
 use nostr::prelude::PublicKey;
 use rialto_payment::price::{Prices, Rule};
 use rialto_payment::secret::Secret;
+use rialto_provider::plan::DEFAULT_QUOTE;
 use serde::Deserialize;
 
 use crate::environment::Environment;
 use crate::failure::Failure;
-use crate::wallet;
+use crate::{money, wallet};
 
 /// More than this for one call is a mistake in units.
 const MAX_SAT: u64 = 100_000_000;
@@ -30,6 +32,14 @@ pub(crate) struct PriceFlags {
     /// The wallet that is paid: env:NAME or file:PATH with its address [default: that of `rialto wallet connect`]
     #[arg(long, value_name = "WALLET")]
     wallet: Option<String>,
+
+    /// Take ecash of this mint, and Lightning through it, with a wallet that is built in; may be repeated
+    #[arg(long, value_name = "URL", conflicts_with = "wallet")]
+    mint: Vec<String>,
+
+    /// How long a quote can be paid
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_QUOTE.as_secs(), value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    quote_secs: u64,
 
     /// A tool that may be called again if nobody knows whether it was: twice does what once does; may be repeated
     #[arg(long, value_name = "TOOL")]
@@ -81,6 +91,7 @@ fn wrong(words: String) -> Failure {
 pub(super) struct Tariff {
     pub(super) prices: Prices,
     pub(super) idempotent: BTreeSet<String>,
+    pub(super) quote: Duration,
 }
 
 impl PriceFlags {
@@ -88,12 +99,13 @@ impl PriceFlags {
     pub(super) fn wallet(&self, tariff: &Tariff, environment: &Environment) -> Result<Option<Secret>, Failure> {
         let given = match &self.wallet {
             Some(text) => Some(wallet::given(text, environment)?),
-            None => wallet::kept(environment)?,
+            None if !self.mint.is_empty() => Some(Secret::new(format!("cashu+{}", self.mint.join(",")))),
+            None => money::kept(environment)?.map(|kept| kept.address),
         };
         if given.is_none() && !tariff.prices.are_free() {
             return Err(Failure::usage("there is a price, but no wallet to be paid with")
                 .code("no_wallet")
-                .hint("rialto wallet connect    connects one; or --wallet file:PATH"));
+                .hint("--mint URL    takes ecash of a mint that you trust, with a wallet that is built in\nrialto wallet connect -    connects a Lightning wallet"));
         }
         // What was taken before prices were given up must still be given back.
         Ok(given)
@@ -115,6 +127,7 @@ impl PriceFlags {
                 tariff.prices.tools.insert(tool.to_owned(), rule);
             }
         }
+        tariff.quote = Duration::from_secs(self.quote_secs);
         tariff.idempotent.extend(self.idempotent.iter().cloned());
         Ok(tariff)
     }
@@ -142,7 +155,7 @@ fn file(path: &Path) -> Result<Tariff, Failure> {
         }
         prices.discounts.insert(owner.to_bytes(), percent);
     }
-    Ok(Tariff { prices, idempotent: file.idempotent })
+    Ok(Tariff { prices, idempotent: file.idempotent, ..Tariff::default() })
 }
 
 #[cfg(test)]
@@ -158,6 +171,8 @@ mod tests {
         });
         PriceFlags {
             wallet: None,
+            mint: Vec::new(),
+            quote_secs: 1,
             price: price.iter().map(ToString::to_string).collect(),
             prices,
             idempotent: vec!["get".into()],

@@ -1,0 +1,257 @@
+//! `rialto wallet`: the wallet that pays for calls, and what it has paid.
+
+use std::io::Read;
+
+use clap::{Args, Subcommand};
+use nostr::prelude::{PublicKey, Timestamp};
+use rialto_consumer::remote::npub;
+use rialto_ledger::spending::Entry;
+use rialto_payment::secret::{PaymentHash, Secret};
+use rialto_payment::wallet::{Error, Wallet};
+use serde_json::{Value, json};
+
+use crate::commands::find::ago;
+use crate::commands::wait_for;
+use crate::environment::{Environment, Variable};
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::money::{self, Chain, Kept, ledger_failure, wallet_failure};
+use crate::output;
+use crate::talk::{Format, Talk};
+
+const EXAMPLES: &str = "\
+Examples:
+  rialto wallet connect -                  Paste the wallet's address, then press Enter and Ctrl-D
+  rialto wallet show                       Which wallet, and how much is in it
+  rialto wallet history --limit 20         What was paid, to whom, and who allowed it
+  rialto budget set --per-call 10 --per-day 1000";
+
+const CONNECT_EXAMPLES: &str = "\
+Examples:
+  rialto wallet connect - < wallet.txt
+  rialto wallet connect env:WALLET
+  rialto wallet connect file:/run/secrets/wallet";
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  rialto wallet show
+  rialto wallet show --json";
+
+const DISCONNECT_EXAMPLES: &str = "\
+Examples:
+  rialto wallet disconnect";
+
+const HISTORY_EXAMPLES: &str = "\
+Examples:
+  rialto wallet history
+  rialto wallet history --limit 5 --json";
+
+/// Connect the wallet that pays for calls
+///
+/// Nothing is paid without a budget (`rialto budget set`) or a person who agrees to it. The wallet's address is a secret: it
+/// is kept in a file that only you can read, and never shown.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Connect a wallet, after trying whether it works
+    #[command(after_help = CONNECT_EXAMPLES)]
+    Connect {
+        /// The wallet's address (nostr+walletconnect://…, lnbits+https://…, lnd+https://…, cashu+https://MINT), `-` to read it from standard
+        /// input, env:NAME or file:PATH
+        #[arg(value_name = "URI")]
+        uri: String,
+        /// The network whose invoices it pays; all but bitcoin are for tests
+        #[arg(long, value_enum, default_value_t = Chain::Bitcoin)]
+        network: Chain,
+    },
+    /// Show which wallet is connected, what it can do, and how much is in it
+    #[command(after_help = SHOW_EXAMPLES)]
+    Show,
+    /// Forget the wallet
+    #[command(after_help = DISCONNECT_EXAMPLES)]
+    Disconnect,
+    /// Show what was paid
+    #[command(after_help = HISTORY_EXAMPLES)]
+    History {
+        /// How many payments are shown
+        #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+        limit: u32,
+    },
+}
+
+pub(crate) fn run(arguments: &Arguments, environment: &Environment, talk: &Talk) -> Outcome {
+    match &arguments.action {
+        Action::Connect { uri, network } => {
+            if money::kept(environment)?.is_some() {
+                return Err(Failure::usage("a wallet is connected already")
+                    .code("wallet_connected")
+                    .hint("rialto wallet disconnect    forgets it"));
+            }
+            let kept = Kept { address: address(uri, environment, talk)?, network: *network };
+            wait_for(connect(kept, environment, talk))
+        }
+        Action::Show => {
+            let kept = money::kept(environment)?.ok_or_else(none)?;
+            wait_for(show(kept, environment, talk))
+        }
+        Action::Disconnect => match (money::forget(environment)?, talk.format) {
+            (gone, Format::Json) => output::json(&json!({ "disconnected": gone })),
+            (true, Format::Text) => {
+                talk.info("the wallet is forgotten; what it has paid is still in `rialto wallet history`");
+                Ok(())
+            }
+            (false, Format::Text) => {
+                talk.info("no wallet was connected");
+                Ok(())
+            }
+        },
+        Action::History { limit } => wait_for(history(*limit, environment, talk)),
+    }
+}
+
+fn none() -> Failure {
+    Failure::new(Exit::Payment, "no wallet is connected").code("no_wallet").hint("rialto wallet connect -")
+}
+
+/// The wallet's address, from wherever it was said to be.
+fn address(uri: &str, environment: &Environment, talk: &Talk) -> Result<Secret, Failure> {
+    let unreadable = |error: &std::io::Error| Failure::usage("cannot read the wallet's address").because(error);
+    let text = match (uri, uri.split_once(':')) {
+        ("-", _) => {
+            let mut text = String::new();
+            std::io::stdin().lock().take(16 * 1024).read_to_string(&mut text).map_err(|error| unreadable(&error))?;
+            text
+        }
+        (_, Some(("env", name))) => match environment.variable(name) {
+            Variable::Text(text) => text,
+            _ => return Err(Failure::usage(format!("the variable `{name}` is not set")).code("wallet_invalid")),
+        },
+        (_, Some(("file", path))) => std::fs::read_to_string(path).map_err(|error| unreadable(&error))?,
+        _ => {
+            talk.warn(
+                "the wallet's address stands in the command line, where other programs and the shell's history can see \
+                 it; `rialto wallet connect -` reads it from standard input",
+            );
+            uri.to_owned()
+        }
+    };
+    Ok(Secret::new(text.trim()))
+}
+
+async fn connect(kept: Kept, environment: &Environment, talk: &Talk) -> Outcome {
+    let wallet = money::open(&kept, environment).await?.wallet();
+    let state = look(&*wallet).await?;
+    if !state.pays {
+        return Err(Failure::new(Exit::NotAllowed, "this wallet does not let Rialto pay")
+            .code("wallet_cannot_pay")
+            .hint("connect it again in the wallet's app, with the permission to pay"));
+    }
+    let path = money::keep(&kept, environment)?;
+    print(&state, talk)?;
+    talk.info(&format!("kept in {}, which only you can read", path.display()));
+    let budgets = money::spending(environment)?.budgets().map_err(|error| ledger_failure(&error))?;
+    if budgets.is_empty() {
+        talk.info("every payment is asked for; rialto budget set --per-call 10 --per-day 1000 allows small ones");
+    }
+    Ok(())
+}
+
+async fn show(kept: Kept, environment: &Environment, talk: &Talk) -> Outcome {
+    let wallet = money::open(&kept, environment).await?.wallet();
+    print(&look(&*wallet).await?, talk)
+}
+
+/// What there is to say of a wallet.
+struct State {
+    name: String,
+    pays: bool,
+    holds: bool,
+    balance: Option<rialto_payment::amount::Msat>,
+}
+
+async fn look(wallet: &dyn Wallet) -> Result<State, Failure> {
+    let abilities = wallet.abilities().await.map_err(|error| wallet_failure(&error))?;
+    let balance = match wallet.balance().await {
+        Ok(balance) => Some(balance),
+        // Not every connection may see it.
+        Err(Error::Unsupported(_) | Error::Refused(_)) => None,
+        Err(error) => return Err(wallet_failure(&error)),
+    };
+    Ok(State { name: wallet.name(), pays: abilities.pay, holds: abilities.hold, balance })
+}
+
+fn print(state: &State, talk: &Talk) -> Outcome {
+    let balance = state.balance.map(|balance| balance.sat_rounded_down());
+    if talk.format == Format::Json {
+        let abilities = json!({ "pay": state.pays, "hold": state.holds });
+        return output::json(&json!({ "name": state.name, "abilities": abilities, "balance_sat": balance }));
+    }
+    let can: Vec<&str> = [(state.pays, "pay"), (true, "receive"), (state.holds, "hold")]
+        .into_iter()
+        .filter_map(|(is_able, word)| is_able.then_some(word))
+        .collect();
+    let row = |name: &str, value: String| vec![name.to_owned(), value];
+    output::text(&output::table(&[
+        row("wallet", state.name.clone()),
+        row("can", can.join(", ")),
+        row("balance", balance.map_or_else(|| "not told".to_owned(), |balance| format!("{balance} sat"))),
+    ]))
+}
+
+async fn history(limit: u32, environment: &Environment, talk: &Talk) -> Outcome {
+    let payer = money::payer(environment).await?;
+    // What was not certain may be by now.
+    payer.resolve(None).await;
+    let entries = payer.spending().history(limit).map_err(|error| ledger_failure(&error))?;
+    if talk.format == Format::Json {
+        return output::json(&entries.iter().map(described).collect::<Vec<_>>());
+    }
+    if entries.is_empty() {
+        talk.info("nothing was paid yet");
+        return Ok(());
+    }
+    let heads = ["WHEN", "SERVICE", "TOOL", "AMOUNT", "FEE", "BY", "STATE", "ALLOWED BY"];
+    let mut rows: Vec<Vec<String>> = vec![heads.iter().map(ToString::to_string).collect()];
+    let now = Timestamp::now();
+    rows.extend(entries.iter().map(|entry| {
+        let spend = &entry.spend;
+        vec![
+            ago(now, Timestamp::from(spend.at)),
+            spend.service.chars().take(32).collect(),
+            spend.tool.chars().take(32).collect(),
+            spend.amount.to_string(),
+            entry.fee.to_string(),
+            entry.rail.name().to_owned(),
+            entry.state.name().to_owned(),
+            spend.approved.name().to_owned(),
+        ]
+    }));
+    output::text(&output::table(&rows))
+}
+
+/// One payment for programs, without what is secret.
+fn described(entry: &Entry) -> Value {
+    let spend = &entry.spend;
+    let provider = PublicKey::from_slice(&spend.provider).map(|key| npub(&key)).unwrap_or_default();
+    json!({
+        "at": spend.at,
+        "request": PaymentHash(spend.request).to_string(),
+        "provider": provider,
+        "service": spend.service,
+        "tool": spend.tool,
+        "amount_msat": spend.amount.get(),
+        "fee_msat": entry.fee.get(),
+        "rail": entry.rail.name(),
+        "payment_hash": spend.hash.to_string(),
+        "invoice": spend.invoice,
+        "state": entry.state.name(),
+        "approved_by": spend.approved.name(),
+        "note": entry.note,
+    })
+}
