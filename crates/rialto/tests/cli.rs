@@ -25,7 +25,7 @@ use std::path::Path;
 use support::{Run, World, repository};
 
 /// Every command that a user sees, with its parents.
-const COMMANDS: [&str; 50] = [
+const COMMANDS: [&str; 53] = [
     "auth",
     "auth login",
     "auth logout",
@@ -65,6 +65,9 @@ const COMMANDS: [&str; 50] = [
     "pins review",
     "pins accept",
     "pins forget",
+    "ledger",
+    "ledger check",
+    "ledger export",
     "relay",
     "connect",
     "doctor",
