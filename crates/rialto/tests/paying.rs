@@ -3,6 +3,7 @@
 //! money is read on the wallets' side.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+#![allow(clippy::print_stdout, reason = "it tells what it has measured")]
 
 #[path = "nostr/mod.rs"]
 mod nostr_side;
@@ -380,6 +381,10 @@ fn judge(market: &Market, world: &World, before: &[u64; 3], told: &[Told]) {
         let expected = (attack.is_free() || attack.may_be_paid(), !attack.is_free());
         assert_eq!((given, refused), expected, "{attack:?}");
     }
+    println!(
+        "{CALLS} calls: {paid} paid ({spent} msat of {}); results {results:?}; refused {refusals:?}",
+        PER_DAY * 1000
+    );
     let noted = history(world);
     let total: u64 = noted.iter().map(|one| one["amount_msat"].as_u64().unwrap()).sum();
     assert!(noted.iter().all(|one| one["state"] == "paid" && one["approved_by"] == "budget"), "{noted:#?}");
