@@ -18,7 +18,7 @@ mod pinned;
 mod question;
 mod reach;
 
-pub use agent::{Agent, Options, Trouble};
+pub use agent::{Agent, Document, Options, Trouble};
 pub use carrier::{End, carry};
 pub use endpoint::{Endpoint, Invalid, Way};
 pub use question::{Answer, Question};

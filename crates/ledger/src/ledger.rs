@@ -21,6 +21,9 @@ pub enum Error {
     TooNew { found: i64, known: i64 },
     #[error("the ledger cannot be read or written: {0}")]
     Broken(String),
+    /// A database elsewhere. Whether what was asked for last counts is not known.
+    #[error("the ledger's database cannot be reached: {0}")]
+    Unreachable(String),
 }
 
 /// What is known about one customer and one tool.

@@ -16,6 +16,7 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -43,9 +44,21 @@ type Answer<T> = oneshot::Sender<Result<T, Error>>;
 /// A ledger that is open. Only one process may have it.
 #[derive(Debug)]
 pub struct Sqlite {
-    tasks: mpsc::SyncSender<Task>,
+    /// There until it is closed.
+    tasks: Option<mpsc::SyncSender<Task>>,
     reader: Arc<Mutex<Connection>>,
+    writer: Option<JoinHandle<()>>,
     _lock: File,
+}
+
+/// Whoever opens it next finds the writer gone, and everything that it was asked for done.
+impl Drop for Sqlite {
+    fn drop(&mut self) {
+        self.tasks = None;
+        if let Some(writer) = self.writer.take() {
+            drop(writer.join());
+        }
+    }
 }
 
 impl Sqlite {
@@ -64,8 +77,8 @@ impl Sqlite {
         let reader = read_only(&path)?;
         let (tasks, waiting) = mpsc::sync_channel(QUEUE);
         let writing = std::thread::Builder::new().name("ledger".to_owned());
-        writing.spawn(move || write(writer, &waiting)).map_err(refused)?;
-        Ok(Self { tasks, reader: Arc::new(Mutex::new(reader)), _lock: lock })
+        let writer = writing.spawn(move || write(writer, &waiting)).map_err(refused)?;
+        Ok(Self { tasks: Some(tasks), reader: Arc::new(Mutex::new(reader)), writer: Some(writer), _lock: lock })
     }
 
     /// Asks the writer.
@@ -74,6 +87,7 @@ impl Sqlite {
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
             let gone = || Error::Broken("the writer has stopped".to_owned());
+            let tasks = tasks.ok_or_else(gone)?;
             match tasks.try_send(task(answer)) {
                 Ok(()) => {}
                 // It is full: we wait where waiting does no harm.
@@ -109,6 +123,11 @@ pub fn read_only(path: &Path) -> Result<Connection, Error> {
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
     Ok(connection)
+}
+
+/// For whoever only looks: the tables must be as we know them.
+pub(crate) fn expect(connection: &Connection) -> Result<(), Error> {
+    schema::expect(connection)
 }
 
 /// Where the ledger in a directory is.
@@ -155,13 +174,23 @@ fn write(mut connection: Connection, waiting: &mpsc::Receiver<Task>) {
             // If it cannot be changed, the commit will tell.
             is_full = connection.pragma_update(None, "synchronous", level).map_or(is_full, |()| wants_full);
         }
-        let done = if wants_full == is_full {
-            perform(&mut connection, &tasks)
-        } else {
-            Err(Error::from(rusqlite::Error::InvalidQuery))
+        let mut perform = |tasks: &[Task]| {
+            if wants_full == is_full {
+                perform(&mut connection, tasks)
+            } else {
+                Err(Error::from(rusqlite::Error::InvalidQuery))
+            }
         };
-        match done {
+        match perform(&tasks) {
             Ok(done) => tasks.into_iter().zip(done).for_each(|(task, done)| answer(task, Ok(done))),
+            // Nothing of it counts. One of them may be to blame; the others should not suffer for it.
+            Err(_) if tasks.len() > 1 => {
+                for task in tasks {
+                    let alone = perform(std::slice::from_ref(&task));
+                    let done = alone.and_then(|mut done| done.pop().ok_or(rusqlite::Error::InvalidQuery.into()));
+                    answer(task, done);
+                }
+            }
             Err(error) => tasks.into_iter().for_each(|task| answer(task, Err(error.clone()))),
         }
     }

@@ -1,6 +1,7 @@
 //! What a provider tells the person who runs it. Nothing here is sent to customers.
 
 use nostr::prelude::PublicKey;
+use rialto_payment::amount::Msat;
 use rialto_wire::service::Way;
 use std::fmt;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ pub enum Event {
         took: Duration,
         code: Option<&'static str>,
         way: Way,
+        /// What the customer has paid for it.
+        paid: Option<Msat>,
     },
     Warning(String),
 }

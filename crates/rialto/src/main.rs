@@ -21,6 +21,7 @@ mod secret_file;
 mod signals;
 mod suggest;
 mod talk;
+mod wallet;
 mod wires;
 
 use std::ffi::OsString;

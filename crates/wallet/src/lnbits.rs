@@ -30,9 +30,9 @@ impl fmt::Debug for Lnbits {
 
 #[derive(Deserialize)]
 struct Made {
-    /// Older versions have the other name.
-    #[serde(alias = "payment_request")]
-    bolt11: String,
+    bolt11: Option<String>,
+    /// Older versions have this name only, newer ones both.
+    payment_request: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -115,8 +115,9 @@ impl Lnbits {
         if !said.is_good() {
             return Err(denied(&said));
         }
-        let Made { bolt11 } = read(said.body)?;
-        invoice(&bolt11, order, None)
+        let Made { bolt11, payment_request } = read(said.body)?;
+        let text = bolt11.or(payment_request).ok_or_else(|| malformed("the invoice is missing"))?;
+        invoice(&text, order, None)
     }
 
     async fn standing(&self, hash: PaymentHash) -> Result<Standing, Error> {

@@ -13,6 +13,7 @@ use crate::nwc::protocol::service as wire;
 use nostr::prelude::{Keys, RelayUrl};
 use rialto_payment::amount::Msat;
 use rialto_payment::secret::{PaymentHash, Secret};
+use rialto_payment::wallet::Order;
 use rialto_relay::pool::{self, Pool, Watch};
 use service::Service;
 use std::io::{Error, Result};
@@ -25,6 +26,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Clocks differ.
 const SPREAD: Duration = Duration::from_secs(60);
+
+/// An invoice that can be read and not paid: its network does not exist.
+pub fn sign_invoice(order: &Order, hash: PaymentHash) -> Result<String> {
+    let wanted = network::Wanted { amount: order.amount, memo: &order.memo, expiry: order.expiry, hold: Some(hash) };
+    bolt11::write(hash, &wanted, network::now()).map_err(Error::other)
+}
 
 /// What kind of wallet an account has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

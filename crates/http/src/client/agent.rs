@@ -93,9 +93,9 @@ impl Trouble {
 
 /// A small document that was fetched.
 #[derive(Debug)]
-pub(super) struct Document {
-    pub(super) status: u16,
-    pub(super) body: Bytes,
+pub struct Document {
+    pub status: u16,
+    pub body: Bytes,
 }
 
 impl Agent {
@@ -104,7 +104,7 @@ impl Agent {
     }
 
     /// An agent that goes to the open net only, the same way.
-    pub(super) fn public(&self) -> Self {
+    pub fn public(&self) -> Self {
         Self::over(self.connector.public())
     }
 
@@ -125,7 +125,7 @@ impl Agent {
     }
 
     /// Fetches something small as a whole.
-    pub(super) async fn fetch(&self, request: Request<Full<Bytes>>) -> Result<Document, Trouble> {
+    pub async fn fetch(&self, request: Request<Full<Bytes>>) -> Result<Document, Trouble> {
         let fetched = async {
             let response = self.send(request).await?;
             let status = response.status().as_u16();

@@ -14,8 +14,14 @@ fn signed(number: u64) -> i64 {
 
 pub(super) fn step(transaction: &mut Transaction<'_>, step: &Step) -> rusqlite::Result<Outcome> {
     let savepoint = transaction.savepoint()?;
+    let fence = match step.before {
+        Before::Unknown(_) => 1,
+        // Two may look for money that comes late. One of them notes it.
+        Before::Stage(Stage::Done) => step.fence + 1,
+        Before::Stage(_) => step.fence,
+    };
     match tried(&savepoint, step)? {
-        Ok(()) => savepoint.commit().map(|()| Outcome::Taken { fence: 0 }),
+        Ok(()) => savepoint.commit().map(|()| Outcome::Taken { fence }),
         // Dropping it undoes what was done.
         Err(refusal) => Ok(Outcome::Refused(refusal)),
     }
@@ -71,6 +77,11 @@ fn customer(savepoint: &Savepoint<'_>, step: &Step) -> rusqlite::Result<Id> {
     }
 }
 
+/// Such a job is never forgotten: quotes, credits and coins belong to it.
+fn concerns_money(step: &Step) -> bool {
+    step.quote.is_some() || step.credit.is_some() || !step.coins.is_empty()
+}
+
 fn begin(savepoint: &Savepoint<'_>, step: &Step, new: &New) -> Tried {
     let sql = "INSERT INTO job (id, customer, stage, came, at, origin, request, attempts, sent, paid)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING";
@@ -84,10 +95,10 @@ fn begin(savepoint: &Savepoint<'_>, step: &Step, new: &New) -> Tried {
         signed(new.came),
         signed(step.at),
         new.origin,
-        new.request,
+        new.request.as_ref().filter(|_| step.stage != Stage::Done),
         is_running,
         is_sent,
-        step.quote.is_some(),
+        concerns_money(step),
     ])?;
     if inserted == 1 {
         return Ok(Ok(()));
@@ -104,9 +115,13 @@ fn stage(connection: &Connection, id: &Id) -> rusqlite::Result<Option<Stage>> {
 fn go_on(savepoint: &Savepoint<'_>, step: &Step, before: Stage) -> Tried {
     let sql = "UPDATE job SET stage = ?3, at = ?4, attempts = attempts + ?5,
             request = CASE WHEN ?3 = 7 THEN NULL ELSE request END,
-            sent = CASE WHEN ?6 THEN 0 ELSE sent END,
-            paid = paid OR ?7
-        WHERE id = ?1 AND stage = ?2";
+            sent = CASE
+                WHEN ?6 THEN ?3 = 7 AND ?8
+                WHEN ?2 < 7 AND ?3 = 7 THEN NOT EXISTS (SELECT 1 FROM answer WHERE job = ?1)
+                ELSE sent END,
+            paid = paid OR ?7,
+            fence = fence + (?2 = 7)
+        WHERE id = ?1 AND stage = ?2 AND fence = ?9";
     let changed = savepoint.prepare_cached(sql)?.execute(params![
         step.id,
         before.number(),
@@ -114,7 +129,9 @@ fn go_on(savepoint: &Savepoint<'_>, step: &Step, before: Stage) -> Tried {
         signed(step.at),
         step.stage == Stage::Running,
         step.answers.is_some(),
-        step.quote.is_some(),
+        concerns_money(step),
+        step.answers.as_ref().is_some_and(Vec::is_empty),
+        signed(step.fence),
     ])?;
     Ok(if changed == 1 { Ok(()) } else { Err(Refusal::Moved) })
 }
@@ -186,29 +203,30 @@ pub(super) fn sent(transaction: &Transaction<'_>, ids: &[Id]) -> rusqlite::Resul
 
 /// Forgets some; says whether there may be more.
 pub(super) fn purge(transaction: &Transaction<'_>, horizon: Horizon) -> rusqlite::Result<bool> {
-    // A job with money that may still move is not over, whatever it says.
-    let sql = "SELECT id, paid FROM job WHERE at < ?1 AND sent < 2 AND stage = 7 AND (paid = 0 OR at < ?3)
-            AND NOT EXISTS (SELECT 1 FROM quote WHERE quote.job = job.id AND quote.money IN (1, 2, 3, 4, 5, 9))
-        ORDER BY at LIMIT ?2";
-    let mut select = transaction.prepare_cached(sql)?;
-    let rows = select
-        .query_map(params![signed(horizon.free.max(horizon.paid)), PURGED, signed(horizon.paid)], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?;
-    let old: Vec<(Id, bool)> = rows.collect::<rusqlite::Result<_>>()?;
-    for (id, is_paid) in &old {
-        transaction.prepare_cached("DELETE FROM answer WHERE job = ?1")?.execute([id])?;
-        // Credits and coins belong to jobs that were paid; those stay for ever, and are small.
-        let sql = if *is_paid {
-            "UPDATE job SET sent = 2, origin = '', request = NULL WHERE id = ?1"
-        } else {
-            "DELETE FROM job WHERE id = ?1"
-        };
-        transaction.prepare_cached(sql)?.execute([id])?;
-        if *is_paid {
-            let sql = "UPDATE quote SET preimage = NULL, invoice = NULL, token = NULL WHERE job = ?1";
+    let mut has_more = false;
+    for (is_paid, before) in [(false, horizon.free), (true, horizon.paid)] {
+        // A job with money that may still move is not over, whatever it says.
+        let sql = "SELECT id FROM job WHERE paid = ?1 AND at < ?2 AND sent < 2 AND stage = 7
+                AND NOT EXISTS (SELECT 1 FROM quote WHERE quote.job = job.id AND quote.money IN (1, 2, 3, 4, 5, 9))
+            ORDER BY at LIMIT ?3";
+        let mut select = transaction.prepare_cached(sql)?;
+        let rows = select.query_map(params![is_paid, signed(before), PURGED], |row| row.get(0))?;
+        let old: Vec<Id> = rows.collect::<rusqlite::Result<_>>()?;
+        has_more |= signed(old.len() as u64) == PURGED;
+        for id in &old {
+            transaction.prepare_cached("DELETE FROM answer WHERE job = ?1")?.execute([id])?;
+            // Credits and coins belong to jobs that were paid; those stay for ever, and are small.
+            let sql = if is_paid {
+                "UPDATE job SET sent = 2, origin = '', request = NULL WHERE id = ?1"
+            } else {
+                "DELETE FROM job WHERE id = ?1"
+            };
             transaction.prepare_cached(sql)?.execute([id])?;
+            if is_paid {
+                let sql = "UPDATE quote SET preimage = NULL, invoice = NULL, token = NULL WHERE job = ?1";
+                transaction.prepare_cached(sql)?.execute([id])?;
+            }
         }
     }
-    Ok(signed(old.len() as u64) == PURGED)
+    Ok(has_more)
 }

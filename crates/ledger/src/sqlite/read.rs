@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 /// Columns of a job with its quote, as [`job`] reads them.
 const JOB: &str = "SELECT id, customer, stage, came, at, origin, request, attempts,
-        tool, price, credit, rail, money, hash, preimage, invoice, token, expires, quote.paid
+        tool, price, credit, rail, money, hash, preimage, invoice, token, expires, quote.paid, fence
     FROM job LEFT JOIN quote ON quote.job = job.id";
 
 /// A number on disk that means nothing.
@@ -56,7 +56,7 @@ fn job(row: &Row<'_>) -> rusqlite::Result<Job> {
         origin: row.get(5)?,
         request: row.get(6)?,
         attempts: row.get(7)?,
-        fence: 0,
+        fence: seconds(row, 19)?,
         quote,
         answers: Vec::new(),
     })
@@ -74,7 +74,8 @@ fn jobs(connection: &Connection, condition: &str, since: u64) -> rusqlite::Resul
 }
 
 pub(super) fn recent(connection: &Connection, since: u64) -> rusqlite::Result<Vec<Seen>> {
-    let mut select = connection.prepare("SELECT id, stage, at FROM job WHERE at >= ?1 AND sent < 2")?;
+    let mut select =
+        connection.prepare("SELECT id, stage, at FROM job WHERE paid IN (0, 1) AND at >= ?1 AND sent < 2")?;
     let since = i64::try_from(since).unwrap_or(i64::MAX);
     let rows =
         select.query_map([since], |row| Ok(Seen { id: row.get(0)?, stage: stage(row, 1)?, at: seconds(row, 2)? }))?;

@@ -15,11 +15,13 @@ const MIGRATIONS: [&str; 1] = ["
         request TEXT,
         attempts INTEGER NOT NULL DEFAULT 0,
         sent INTEGER NOT NULL DEFAULT 0,
-        paid INTEGER NOT NULL DEFAULT 0
+        paid INTEGER NOT NULL DEFAULT 0,
+        fence INTEGER NOT NULL DEFAULT 1
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX job_open ON job (stage) WHERE stage < 7;
     CREATE INDEX job_unsent ON job (at) WHERE stage = 7 AND sent = 0;
-    CREATE INDEX job_at ON job (at) WHERE sent < 2;
+    -- What is purged has one time if it was free and another if it was paid.
+    CREATE INDEX job_at ON job (paid, at) WHERE sent < 2;
 
     CREATE TABLE quote (
         job BLOB PRIMARY KEY NOT NULL REFERENCES job (id),
@@ -67,6 +69,17 @@ const MIGRATIONS: [&str; 1] = ["
         PRIMARY KEY (customer, tool)
     ) STRICT, WITHOUT ROWID;
 "];
+
+/// For whoever only looks.
+pub(super) fn expect(connection: &Connection) -> Result<(), Error> {
+    let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    match found {
+        _ if found == known => Ok(()),
+        _ if found > known => Err(Error::TooNew { found, known }),
+        _ => Err(Error::Broken("it is of an earlier version; `rialto serve` brings it up to date".to_owned())),
+    }
+}
 
 /// Brings a database up to date.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), Error> {

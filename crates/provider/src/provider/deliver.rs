@@ -207,7 +207,8 @@ impl<S: Service> Provider<S> {
     fn tell(&self, ticket: &Ticket, code: Option<&'static str>) {
         let Ticket { address, way, came, what, .. } = ticket;
         let (customer, what, took) = (address.customer, what.clone(), came.elapsed());
-        self.observer.tell(Told::Answered { customer, what, took, code, way: *way });
+        let paid = ticket.quote.as_ref().filter(|_| code.is_none()).map(|quote| quote.price);
+        self.observer.tell(Told::Answered { customer, what, took, code, way: *way, paid });
     }
 }
 

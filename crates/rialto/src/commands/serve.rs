@@ -14,12 +14,15 @@ use rialto_hub::Hub;
 use rialto_hub::event::Events;
 use rialto_ledger::ledger;
 use rialto_ledger::sqlite::Sqlite;
+use rialto_payment::secret::Secret;
 use rialto_provider::plan::Plan;
 use rialto_provider::provider::{self, Books, watches};
+use rialto_provider::till::Till;
 use rialto_relay::clock::SystemClock;
 use rialto_relay::embedded::{self, Relay};
 use rialto_relay::pool::{Options, Pool};
 use rialto_relay::status::State;
+use rialto_wallet::reference::Opened;
 use tokio::sync::watch;
 
 pub(crate) use arguments::Arguments;
@@ -32,6 +35,7 @@ use crate::failure::{Failure, Outcome};
 use crate::identity::{self, Identity, Role};
 use crate::signals::Stop;
 use crate::talk::{Aside, Talk, Tone};
+use crate::wallet;
 
 /// How long a server may take to start before the rest is offered without it. A first `npx` fetches packages.
 const SERVERS_START: Duration = Duration::from_secs(60);
@@ -41,13 +45,14 @@ pub(crate) fn run(arguments: Arguments, environment: &Environment, talk: &Talk) 
     let identity = identity::load(Role::Provider, arguments.key(), environment)?;
     let given = arguments.relays(environment)?;
     let record = identity::data_directory(environment)?.join("jobs").join(identity.keys.public_key().to_hex());
-    let service = arguments.service(&identity, record)?;
+    let service = arguments.service(&identity, record, environment)?;
     let (settings, one, listen) = arguments.rest();
     let mut hub = make_plan("rialto serve", &one, settings, environment, talk)?;
     hub.startup_grace = hub.startup_grace.max(SERVERS_START);
     service.restrict(&mut hub)?;
+    let wallet = service.wallet.clone();
     let plan = service.plan(&hub);
-    wait_for(serve(Setup { identity, given, plan, hub, listen }, *talk))
+    wait_for(serve(Setup { identity, given, plan, hub, listen, wallet }, *talk))
 }
 
 struct Setup {
@@ -57,15 +62,21 @@ struct Setup {
     plan: Plan,
     hub: rialto_hub::plan::Plan,
     listen: std::net::SocketAddr,
+    /// The address of the wallet that is paid.
+    wallet: Option<Secret>,
 }
 
 async fn serve(setup: Setup, talk: Talk) -> Outcome {
-    let Setup { identity, given, mut plan, hub, listen } = setup;
+    let Setup { identity, given, mut plan, hub, listen, wallet } = setup;
     let ledger = Sqlite::open(&plan.record).map_err(|error| no_ledger(&error, &identity))?;
     greeting::key(&talk, &identity);
     let (built_in, relays) = relays(given, listen).await?;
     plan.relays = relays.iter().map(|url| url.as_str_without_trailing_slash().to_owned()).collect();
     greeting::relays(&talk, &plan.relays, built_in.is_some());
+    let till = match wallet {
+        Some(address) => till(&address, &plan, &talk).await?,
+        None => None,
+    };
     let (aside, last_words) = Aside::new(talk);
     let aside = Arc::new(aside);
     let hub_aside = aside.clone();
@@ -78,7 +89,7 @@ async fn serve(setup: Setup, talk: Talk) -> Outcome {
     let greeted = tokio::spawn(greeting::ready(talk, plan.clone(), pool.clone(), is_ready));
     let watched = tokio::spawn(watch_relays(pool.clone(), aside.clone()));
     let clock = Arc::new(SystemClock);
-    let books = Books { ledger: Arc::new(ledger), till: None };
+    let books = Books { ledger: Arc::new(ledger), till };
     let served =
         Box::pin(provider::run(plan, books, hub.clone(), (pool, arrivals), clock, observer, signals.asked())).await;
     greeted.abort();
@@ -104,6 +115,24 @@ fn no_ledger(error: &ledger::Error, identity: &Identity) -> Failure {
             Failure::unexpected(words).because(error).code("ledger")
         }
     }
+}
+
+/// The wallet at work. One that is there but not needed is no reason not to serve.
+async fn till(address: &Secret, plan: &Plan, talk: &Talk) -> Result<Option<Till>, Failure> {
+    let opened = wallet::open(address)?;
+    let abilities = match wallet::abilities(&opened).await {
+        Ok(abilities) => abilities,
+        Err(_) if plan.prices.are_free() => return Ok(None),
+        Err(failure) => return Err(failure),
+    };
+    let purse = match &opened {
+        Opened::Purse(purse) => Some(purse.clone()),
+        Opened::Lightning(_) => None,
+    };
+    if !plan.prices.are_free() {
+        greeting::wallet(talk, &opened.wallet().name(), abilities.hold);
+    }
+    Ok(Some(Till { wallet: opened.wallet(), purse, holds: abilities.hold }))
 }
 
 /// The relays to use, and our own if it was started.

@@ -93,6 +93,7 @@ impl Peers {
             "python/venv/bin/nostr-relay",
             "python/venv-agentstr/bin/python",
             "python/venv-cashu/bin/python",
+            "python/venv-lnbits/bin/python",
             "conformance/node_modules/@modelcontextprotocol/conformance/dist/index.js",
             "rmcp/target/release/client",
             "rmcp/target/release/conformance",
@@ -190,6 +191,11 @@ impl Peers {
     /// A Cashu mint by others, with a Lightning node that is only played.
     pub(crate) fn mint(&self) -> Vec<String> {
         vec![self.path("python/venv-cashu/bin/python"), self.path("python/mint.py")]
+    }
+
+    /// LNbits, with a Lightning node that is only played.
+    pub(crate) fn lnbits(&self) -> Vec<String> {
+        vec![self.path("python/venv-lnbits/bin/python"), self.path("python/lnbits_server.py")]
     }
 
     /// The same written with nostr-tools, for what those cannot do.

@@ -8,8 +8,9 @@ use std::time::Duration;
 use clap::Args;
 use nostr::prelude::{Keys, PublicKey, RelayUrl};
 use rialto_hub::plan::{Plan as HubPlan, ServerPlan, Transport};
+use rialto_payment::secret::Secret;
 use rialto_provider::limits::Limits;
-use rialto_provider::plan::{Access, DEFAULT_QUOTE, DEFAULT_WINDOW, Ending, Plan};
+use rialto_provider::plan::{Access, DEFAULT_WINDOW, Ending, Plan};
 use rialto_wire::dvmcp::request::OpenJobs;
 use rialto_wire::service::Wire;
 
@@ -132,6 +133,8 @@ pub(super) struct Service {
     hidden: Vec<String>,
     record: PathBuf,
     tariff: Tariff,
+    /// The address of the wallet that is paid.
+    pub(super) wallet: Option<Secret>,
 }
 
 impl Arguments {
@@ -143,12 +146,19 @@ impl Arguments {
         self.relays.chosen(environment)
     }
 
-    pub(super) fn service(&self, identity: &Identity, record: PathBuf) -> Result<Service, Failure> {
+    pub(super) fn service(
+        &self,
+        identity: &Identity,
+        record: PathBuf,
+        environment: &Environment,
+    ) -> Result<Service, Failure> {
         if let Some(name) = &self.name
             && (name.trim().is_empty() || name.chars().count() > 64 || name.chars().any(char::is_control))
         {
             return Err(Failure::usage("a service's name has 1 to 64 characters"));
         }
+        let tariff = self.prices.read()?;
+        let wallet = self.prices.wallet(&tariff, environment)?;
         let keys = |texts: &[String]| texts.iter().map(|text| public_key(text)).collect::<Result<_, _>>();
         Ok(Service {
             keys: identity.keys.clone(),
@@ -168,7 +178,8 @@ impl Arguments {
             tools: self.tool.clone(),
             hidden: self.hide_tool.clone(),
             record,
-            tariff: self.prices.read()?,
+            tariff,
+            wallet,
         })
     }
 
@@ -220,7 +231,7 @@ impl Service {
             record: self.record,
             prices: self.tariff.prices,
             idempotent: self.tariff.idempotent,
-            quote: DEFAULT_QUOTE,
+            quote: self.tariff.quote,
         }
     }
 }

@@ -37,6 +37,11 @@ pub(super) fn relays(talk: &Talk, relays: &[String], built_in: bool) {
     }
 }
 
+pub(super) fn wallet(talk: &Talk, name: &str, holds: bool) {
+    let way = if holds { "failed calls are never charged" } else { "failed calls are credited" };
+    line(talk, "wallet", &format!("{name}  ({way})"));
+}
+
 /// Waits until the service can be called, and says how.
 pub(super) async fn ready(talk: Talk, plan: Plan, pool: Pool, mut ready: watch::Receiver<Ready>) {
     let known = ready.wait_for(|ready| ready.tools.is_some()).await.map(|ready| ready.tools.clone());
@@ -58,7 +63,17 @@ pub(super) async fn ready(talk: Talk, plan: Plan, pool: Pool, mut ready: watch::
         talk.warn("the service has no tools as yet: its server is not running, or offers none");
     }
     let many = if tools.len() == 1 { "tool" } else { "tools" };
-    line(&talk, "service", &format!("{}: {} {many}, all free", plan.name, tools.len()));
+    let priced = tools.iter().filter(|tool| !plan.prices.rule(tool).is_free()).count();
+    let price = match (priced, tools.as_slice()) {
+        (0, _) => "all free".to_owned(),
+        (_, [only]) => plan.prices.rule(only).to_string(),
+        (all, tools) if all == tools.len() => "none of them free".to_owned(),
+        (some, tools) => format!("{} of them free", tools.len() - some),
+    };
+    line(&talk, "service", &format!("{}: {} {many}, {price}", plan.name, tools.len()));
+    for tool in tools.iter().filter(|tool| plan.prices.tools.get(*tool).is_some_and(|rule| !rule.is_free())) {
+        line(&talk, "price", &format!("{tool}: {}", plan.prices.rule(tool)));
+    }
     if talk.format == Format::Json {
         let ready = json!({
             "pubkey": me.to_hex(),

@@ -35,11 +35,12 @@ pub(super) fn observer(talk: Talk, aside: Arc<Aside>, ready: watch::Sender<Ready
                 let tone = if accepted == 0 { Tone::Warn } else { Tone::Verbose };
                 (tone, format!("announced: {accepted} of {relays} relays took it so far"))
             }
-            Event::Answered { customer, what, took, code, way } => {
+            Event::Answered { customer, what, took, code, way, paid } => {
                 let npub = customer.to_bech32().unwrap_or_default();
                 let short: String = npub.chars().take(12).collect();
                 let took = took.as_secs_f64() * 1000.0;
-                (Tone::Info, format!("{short}…  {what}  {took:.1} ms  {}  {}", code.unwrap_or("ok"), way.name()))
+                let paid = paid.map(|paid| format!("  {paid}")).unwrap_or_default();
+                (Tone::Info, format!("{short}…  {what}  {took:.1} ms  {}  {}{paid}", code.unwrap_or("ok"), way.name()))
             }
             Event::Warning(words) => (Tone::Warn, words),
             _ => return,

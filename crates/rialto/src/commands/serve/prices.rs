@@ -2,13 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::Duration;
 
 use clap::Args;
 use nostr::prelude::PublicKey;
 use rialto_payment::price::{Prices, Rule};
+use rialto_payment::secret::Secret;
+use rialto_provider::plan::DEFAULT_QUOTE;
 use serde::Deserialize;
 
+use crate::environment::Environment;
 use crate::failure::Failure;
+use crate::wallet;
 
 /// More than this for one call is a mistake in units.
 const MAX_SAT: u64 = 100_000_000;
@@ -23,6 +28,14 @@ pub(crate) struct PriceFlags {
     /// File with prices: by size, with free calls, with discounts
     #[arg(long, value_name = "FILE")]
     prices: Option<std::path::PathBuf>,
+
+    /// The wallet that is paid: env:NAME or file:PATH with its address [default: that of `rialto wallet connect`]
+    #[arg(long, value_name = "WALLET")]
+    wallet: Option<String>,
+
+    /// How long a quote can be paid
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_QUOTE.as_secs(), value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    quote_secs: u64,
 
     /// A tool that may be called again if nobody knows whether it was: twice does what once does; may be repeated
     #[arg(long, value_name = "TOOL")]
@@ -74,9 +87,25 @@ fn wrong(words: String) -> Failure {
 pub(super) struct Tariff {
     pub(super) prices: Prices,
     pub(super) idempotent: BTreeSet<String>,
+    pub(super) quote: Duration,
 }
 
 impl PriceFlags {
+    /// The wallet that is paid; none if nothing costs anything.
+    pub(super) fn wallet(&self, tariff: &Tariff, environment: &Environment) -> Result<Option<Secret>, Failure> {
+        let given = match &self.wallet {
+            Some(text) => Some(wallet::given(text, environment)?),
+            None => wallet::kept(environment)?,
+        };
+        if given.is_none() && !tariff.prices.are_free() {
+            return Err(Failure::usage("there is a price, but no wallet to be paid with")
+                .code("no_wallet")
+                .hint("rialto wallet connect    connects one; or --wallet file:PATH"));
+        }
+        // What was taken before prices were given up must still be given back.
+        Ok(given)
+    }
+
     pub(super) fn read(&self) -> Result<Tariff, Failure> {
         let mut tariff = self.prices.as_deref().map_or_else(|| Ok(Tariff::default()), file)?;
         for given in &self.price {
@@ -93,6 +122,7 @@ impl PriceFlags {
                 tariff.prices.tools.insert(tool.to_owned(), rule);
             }
         }
+        tariff.quote = Duration::from_secs(self.quote_secs);
         tariff.idempotent.extend(self.idempotent.iter().cloned());
         Ok(tariff)
     }
@@ -120,7 +150,7 @@ fn file(path: &Path) -> Result<Tariff, Failure> {
         }
         prices.discounts.insert(owner.to_bytes(), percent);
     }
-    Ok(Tariff { prices, idempotent: file.idempotent })
+    Ok(Tariff { prices, idempotent: file.idempotent, ..Tariff::default() })
 }
 
 #[cfg(test)]
@@ -134,7 +164,13 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             path
         });
-        PriceFlags { price: price.iter().map(ToString::to_string).collect(), prices, idempotent: vec!["get".into()] }
+        PriceFlags {
+            wallet: None,
+            quote_secs: 1,
+            price: price.iter().map(ToString::to_string).collect(),
+            prices,
+            idempotent: vec!["get".into()],
+        }
     }
 
     #[test]

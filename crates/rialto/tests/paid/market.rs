@@ -1,0 +1,125 @@
+//! A relay, a Lightning network with a wallet for each side, and a provider whose calls cost something.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rialto_payment::amount::Msat;
+use rialto_payment::invoice::Invoice;
+use rialto_payment::wallet::{Receipt, Wallet};
+use rialto_wallet::reference;
+use rialto_wallet::testing::{Options, Style, TestWallet};
+
+use crate::nostr_side::customer::Customer;
+use crate::nostr_side::event::Event;
+use crate::nostr_side::process::Process;
+use crate::nostr_side::world::{Provider, World};
+use crate::nostr_side::{PATIENCE, log, runtime};
+
+/// The accounts.
+pub(crate) const PROVIDER: usize = 0;
+pub(crate) const CUSTOMER: usize = 1;
+
+pub(crate) struct Market {
+    pub(crate) world: World,
+    pub(crate) relay: String,
+    _relay: Process,
+    pub(crate) bank: TestWallet,
+    payer: Arc<dyn Wallet>,
+}
+
+/// What an account has at the start.
+pub(crate) const BALANCE: u64 = 100_000;
+
+impl Market {
+    /// Wallets that can hold money.
+    pub(crate) fn holding() -> Self {
+        Self::new(Style::default())
+    }
+
+    /// The provider's wallet cannot hold money.
+    pub(crate) fn plain() -> Self {
+        Self::new(Style { no_hold: true, ..Style::default() })
+    }
+
+    fn new(provider: Style) -> Self {
+        let world = World::new();
+        let (process, relay) = world.relay();
+        let options = Options { styles: vec![provider, Style::default()], ..Options::default() };
+        let (bank, payer) = runtime().block_on(async {
+            let bank = TestWallet::start(&relay, options).await.unwrap();
+            let payer = reference::open(&bank.uri(CUSTOMER).unwrap()).unwrap().wallet();
+            (bank, payer)
+        });
+        let market = Self { world, relay, _relay: process, bank, payer };
+        market.keep_wallet("wallet", PROVIDER);
+        market
+    }
+
+    /// A file with the address of a wallet.
+    pub(crate) fn keep_wallet(&self, name: &str, account: usize) -> PathBuf {
+        let path = self.world.path().join(name);
+        fs::write(&path, self.bank.uri(account).unwrap().reveal()).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        path
+    }
+
+    /// Begins to serve, with these flags.
+    #[track_caller]
+    pub(crate) fn serve(&self, flags: &[&str]) -> Provider {
+        let wallet = format!("file:{}", self.world.path().join("wallet").display());
+        let mut all = vec!["--wallet", wallet.as_str()];
+        all.extend_from_slice(flags);
+        self.world.serve(&[&self.relay], &all)
+    }
+
+    pub(crate) fn customer(&self, provider: &Provider) -> Customer {
+        Customer::new(&self.relay, &provider.pubkey)
+    }
+
+    /// What an account has, in satoshis.
+    pub(crate) fn sat(&self, account: usize) -> u64 {
+        self.bank.balance(account).unwrap().sat_rounded_down()
+    }
+
+    /// What has been earned and spent, in satoshis.
+    pub(crate) fn earned_and_spent(&self) -> (u64, u64) {
+        (self.sat(PROVIDER).saturating_sub(BALANCE), BALANCE.saturating_sub(self.sat(CUSTOMER)))
+    }
+
+    #[track_caller]
+    pub(crate) fn wait_for_balances(&self, earned: u64, spent: u64) {
+        log::until(&format!("{earned} earned and {spent} spent"), PATIENCE, || {
+            self.earned_and_spent() == (earned, spent)
+        });
+        assert_eq!(self.bank.total(), Msat::from_sat(2 * BALANCE).unwrap(), "no money is made");
+    }
+
+    /// Pays an invoice, and waits until it is taken or goes back.
+    pub(crate) fn pay(&self, invoice: &str) -> Result<Receipt, rialto_payment::wallet::Error> {
+        let invoice: Invoice = invoice.parse().unwrap();
+        runtime().block_on(self.payer.pay(&invoice, Msat::ZERO))
+    }
+
+    /// The same, while the test goes on.
+    pub(crate) fn begin_to_pay(
+        &self,
+        invoice: &str,
+    ) -> tokio::task::JoinHandle<Result<Receipt, rialto_payment::wallet::Error>> {
+        let (payer, invoice) = (self.payer.clone(), invoice.parse::<Invoice>().unwrap());
+        runtime().spawn(async move { payer.pay(&invoice, Msat::ZERO).await })
+    }
+}
+
+/// The invoice in feedback that asks for money, which must be written both ways and say what it asks for.
+#[track_caller]
+pub(crate) fn invoice(feedback: &Event, sat: u64) -> String {
+    let amount = feedback.tags("amount");
+    assert_eq!((amount.len(), amount[0][0].as_str()), (1, sat.to_string().as_str()), "{feedback:?}");
+    let invoice = feedback.tag("invoice");
+    assert_eq!(amount[0][1], invoice);
+    let read: Invoice = invoice.parse().unwrap();
+    assert_eq!(read.amount, Msat::from_sat(sat), "what is asked for is what stands in the invoice");
+    invoice.to_owned()
+}
