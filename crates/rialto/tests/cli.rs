@@ -25,7 +25,7 @@ use std::path::Path;
 use support::{Run, World, repository};
 
 /// Every command that a user sees, with its parents.
-const COMMANDS: [&str; 53] = [
+const COMMANDS: [&str; 62] = [
     "auth",
     "auth login",
     "auth logout",
@@ -60,6 +60,15 @@ const COMMANDS: [&str; 53] = [
     "show",
     "call",
     "use",
+    "wallet",
+    "wallet connect",
+    "wallet show",
+    "wallet disconnect",
+    "wallet history",
+    "budget",
+    "budget set",
+    "budget show",
+    "budget clear",
     "pins",
     "pins list",
     "pins review",
