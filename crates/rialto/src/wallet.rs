@@ -23,7 +23,9 @@ pub(crate) fn file(environment: &Environment) -> Result<PathBuf, Failure> {
 
 /// The address that was kept, if any.
 pub(crate) fn kept(environment: &Environment) -> Result<Option<Secret>, Failure> {
-    let address = secret_file::read(&file(environment)?, What::Wallet)?;
+    let text = secret_file::read(&file(environment)?, What::Wallet)?;
+    // Behind it stands what else is known about the wallet.
+    let address = text.as_deref().and_then(|text| text.lines().next()).map(str::trim);
     Ok(address.filter(|address| !address.is_empty()).map(Secret::new))
 }
 

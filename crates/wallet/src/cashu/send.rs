@@ -184,8 +184,7 @@ impl Branch {
         let (mint, sat, until) = (sending.mint.clone(), sending.sat, sending.until);
         self.memory.write(&token::parse(&token)?.id(), &Sent { mint, token: token.clone(), sat, until }).await?;
         let change = change.into_iter().map(|(coin, output)| self.info(coin, output)).collect::<Result<Vec<_>, _>>()?;
-        let spent =
-            sending.inputs.iter().map(PublicKey::from_hex).collect::<Result<Vec<_>, _>>().map_err(own)?;
+        let spent = sending.inputs.iter().map(PublicKey::from_hex).collect::<Result<Vec<_>, _>>().map_err(own)?;
         self.memory.0.update_proofs(change, spent).await.map_err(own)?;
         self.memory.remove::<Sending>(name).await?;
         Ok(Secret::new(token))
