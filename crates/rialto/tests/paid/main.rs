@@ -1,18 +1,23 @@
 //! Calls that cost something, end to end: real programs, a real relay, and wallets that speak Nostr Wallet Connect.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should panic")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is its own runner")]
 
+#[path = "../interop/mint.rs"]
+mod mint;
 #[path = "../nostr/mod.rs"]
 mod nostr_side;
+#[path = "../interop/peers.rs"]
+mod peers;
 #[path = "../stage/mod.rs"]
 mod stage;
 
 mod market;
 
 mod calls;
+mod ecash;
 
 fn main() {
     nostr_side::actor::play_if_asked();
-    stage::runner::main(&[calls::CASES], &[]);
+    stage::runner::main(&[calls::CASES, ecash::CASES], &[]);
 }
