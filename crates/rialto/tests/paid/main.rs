@@ -11,8 +11,9 @@ mod stage;
 mod market;
 
 mod calls;
+mod forgery;
 
 fn main() {
     nostr_side::actor::play_if_asked();
-    stage::runner::main(&[calls::CASES], &[]);
+    stage::runner::main(&[calls::CASES, forgery::LATE, forgery::CLAIMS, forgery::WALLETS], &[]);
 }
