@@ -56,8 +56,8 @@ pub(crate) fn given(text: &str, environment: &Environment) -> Result<Secret, Fai
 
 /// Opens a wallet for one of our keys, to which its tokens are locked. Needs a runtime.
 pub(crate) async fn open(address: &Secret, identity: &Identity, environment: &Environment) -> Result<Opened, Failure> {
-    if let Some(mints) = address.reveal().trim().strip_prefix(EMBEDDED) {
-        return embedded(mints, DEFAULT_CAP_SAT, identity, environment)
+    if address.reveal().trim().starts_with(EMBEDDED) {
+        return embedded(address.reveal().trim(), DEFAULT_CAP_SAT, identity, environment)
             .await
             .map(|purse| Opened::Purse(Arc::new(purse)));
     }
@@ -72,13 +72,13 @@ pub(crate) async fn open(address: &Secret, identity: &Identity, environment: &En
 
 /// The ecash wallet of one of our keys, at these mints.
 pub(crate) async fn embedded(
-    mints: &str,
+    address: &str,
     cap_sat: u64,
     identity: &Identity,
     environment: &Environment,
 ) -> Result<Cashu, Failure> {
     let unusable = || Failure::config("the ecash wallet cannot be used").code("wallet_invalid");
-    let mints: Mints = mints.parse().map_err(|error| unusable().because(&error))?;
+    let mints: Mints = address.parse().map_err(|error| unusable().because(&error))?;
     let options = Options::from_variables(|name| environment.raw(name).map(ToOwned::to_owned));
     let agent = Agent::new(&options).map_err(|error| unusable().because(&error))?;
     let whose = identity.keys.public_key().to_hex();

@@ -4,7 +4,7 @@ use super::notes::Noted;
 use super::{Cause, Provider, Settling, Ticket};
 use crate::till::Moved;
 use nostr::prelude::{Event, EventId};
-use rialto_ledger::job::{Before, Entry, Job as Stored, Money, Stage, Step};
+use rialto_ledger::job::{Before, Entry, Job as Stored, Money, Rail, Stage, Step};
 use rialto_ledger::ledger::Horizon;
 use rialto_mcp::server::Service;
 use rialto_payment::wallet::Standing;
@@ -12,6 +12,10 @@ use rialto_wire::failure::{Code, Failure};
 
 /// How long after its end a quote may still be paid, and be found out.
 const LATE_SECS: u64 = 24 * 60 * 60;
+
+/// How long after its end an invoice is not believed to be over. Wallets call one expired by the clock; a payment that was on
+/// its way by then may still arrive.
+const ON_ITS_WAY_SECS: u64 = 2 * 60;
 
 /// Answers of jobs that are paid are kept this long, and so is what was said in them.
 const KEEP_SECS: u64 = 7 * 24 * 60 * 60;
@@ -94,8 +98,12 @@ impl<S: Service> Provider<S> {
             while ledger.purge(horizon).await == Ok(true) {}
             let Some(till) = till else { return };
             for job in ledger.lapsed(now.saturating_sub(LATE_SECS)).await.unwrap_or_default() {
-                let Some(hash) = job.quote.as_ref().and_then(|quote| quote.hash) else { continue };
+                let Some(quote) = &job.quote else { continue };
+                let Some(hash) = quote.hash else { continue };
+                // Where money is held, nothing can arrive: the invoice was closed.
+                let may_arrive = quote.rail != Rail::Hold && now < quote.expires.saturating_add(ON_ITS_WAY_SECS);
                 match till.wallet.look_up(hash).await {
+                    Ok(Standing::Over) if may_arrive => {}
                     Ok(standing @ (Standing::Settled { .. } | Standing::Over)) => {
                         let _ = causes.send(Cause::Late { job: Box::new(job), standing });
                     }

@@ -16,8 +16,10 @@ mod market;
 
 mod calls;
 mod ecash;
+mod forgery;
 
 fn main() {
     nostr_side::actor::play_if_asked();
-    stage::runner::main(&[calls::CASES, ecash::CASES], &[]);
+    let together = [calls::CASES, ecash::CASES, forgery::LATE, forgery::CLAIMS, forgery::WALLETS];
+    stage::runner::main(&together, &[]);
 }

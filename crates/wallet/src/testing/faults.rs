@@ -36,6 +36,22 @@ pub enum Effect {
     Fail(String),
     /// A payment leaves and is on its way until it is resolved; nothing is said.
     Stick,
+    /// A payment brings one satoshi less than the invoice asks for, and the payee takes it.
+    Underpay,
+    /// A stranger says first that the invoice was paid.
+    StrangerSettles,
+    /// An invoice that was paid is said to be open.
+    Unsettled,
+    /// The invoice leaves the amount to whoever pays.
+    NoAmount,
+    /// The invoice is over nothing.
+    ZeroAmount,
+    /// The invoice is over as many satoshis as millisatoshis were asked for.
+    Thousandfold,
+    /// The invoice is over as many millisatoshis as satoshis were asked for.
+    Thousandth,
+    /// The invoice is one over the same amount that was given before.
+    SameInvoice,
 }
 
 impl FromStr for Effect {
@@ -62,6 +78,14 @@ impl FromStr for Effect {
             ("garbage", None) => Effect::Garbage,
             ("fail", Some(code)) => Effect::Fail(code.to_owned()),
             ("stick", None) => Effect::Stick,
+            ("underpay", None) => Effect::Underpay,
+            ("stranger-settles", None) => Effect::StrangerSettles,
+            ("unsettled", None) => Effect::Unsettled,
+            ("no-amount", None) => Effect::NoAmount,
+            ("zero-amount", None) => Effect::ZeroAmount,
+            ("thousandfold", None) => Effect::Thousandfold,
+            ("thousandth", None) => Effect::Thousandth,
+            ("same-invoice", None) => Effect::SameInvoice,
             _ => return Err(format!("there is no fault `{text}`")),
         })
     }

@@ -149,6 +149,21 @@ impl Network {
         Ok(bill)
     }
 
+    /// The payee takes less for an invoice than stands in it.
+    pub(super) fn lower(&self, text: &str, less: Msat) {
+        let Ok(invoice) = text.parse::<Invoice>() else { return };
+        let mut state = self.state();
+        let bill = state.bills.get_mut(&invoice.hash).filter(|bill| bill.stage == Stage::Open);
+        if let Some(bill) = bill {
+            bill.amount = bill.amount.saturating_sub(less);
+        }
+    }
+
+    /// An invoice over this amount that was made before.
+    pub(super) fn earlier(&self, payee: usize, amount: Msat) -> Option<Bill> {
+        self.state().bills.values().find(|bill| bill.payee == payee && bill.amount == amount).cloned()
+    }
+
     /// Begins to pay; what has become of the invoice then. If `is_stuck`, the money leaves and does not arrive.
     pub(super) fn begin(&self, payer: usize, text: &str, is_stuck: bool) -> Result<Bill, Refusal> {
         let invoice: Invoice = text.parse().map_err(|_| refusal("OTHER", "this is no invoice"))?;

@@ -1,5 +1,6 @@
 //! The end of Nostr Wallet Connect that a wallet has, with the faults that it is told to make.
 
+use super::bolt11;
 use super::faults::{Effect, Faults};
 use super::network::{Bill, Course, Network, Outgoing, Refusal, Stage, Wanted, now, refusal};
 use super::{Account, Options, Style};
@@ -88,6 +89,14 @@ impl Service {
                     failed["result_type"] = json!("get_budget");
                     self.reply(&asked, keys, asked.id, &failed.to_string());
                 }
+                Effect::StrangerSettles => {
+                    let bill = hash(&asked.params).ok().and_then(|hash| self.network.bill(asked.account, &hash));
+                    let Some(bill) = bill else { continue };
+                    let paid = Bill { stage: Stage::Settled, settled: Some(now()), ..bill };
+                    let forged =
+                        json!({ "result_type": asked.method, "error": null, "result": incoming(&paid, false) });
+                    self.reply(&asked, &Keys::generate(), asked.id, &forged.to_string());
+                }
                 _ => {}
             }
         }
@@ -169,7 +178,7 @@ impl Service {
                 self.network.cancel(asked.account, &hash(&asked.params)?)?;
                 Ok(json!({}))
             }
-            "lookup_invoice" => self.look_up(asked),
+            "lookup_invoice" => self.look_up(asked, effects),
             "list_transactions" => {
                 let payments = self.network.payments(asked.account).into_iter();
                 let listed: Vec<Value> = payments.map(|(hash, payment)| outgoing(&payment, hash, false)).collect();
@@ -182,7 +191,13 @@ impl Service {
     fn make(&self, asked: &Asked, effects: &[Effect]) -> Result<Value, Refusal> {
         let params = &asked.params;
         let more = if effects.contains(&Effect::WrongAmount) { 1000 } else { 0 };
-        let amount = params["amount"].as_u64().filter(|amount| *amount > 0).and_then(|amount| Msat::new(amount + more));
+        let scaled = |amount: u64| match effects {
+            [Effect::Thousandfold] => amount * 1000,
+            [Effect::Thousandth] => amount / 1000,
+            _ => amount + more,
+        };
+        let amount =
+            params["amount"].as_u64().filter(|amount| *amount > 0).and_then(|amount| Msat::new(scaled(amount)));
         let mut wanted = Wanted {
             amount: amount.ok_or_else(|| refusal("OTHER", "an amount is needed"))?,
             memo: params["description"].as_str().unwrap_or_default(),
@@ -195,7 +210,21 @@ impl Service {
         if effects.contains(&Effect::WrongHash) {
             wanted.hold = Some(PaymentHash([9; 32]));
         }
-        let bill = self.network.make(asked.account, &wanted)?;
+        let earlier =
+            effects.contains(&Effect::SameInvoice).then(|| self.network.earlier(asked.account, wanted.amount));
+        let mut bill = match earlier.flatten() {
+            Some(bill) => bill,
+            None => self.network.make(asked.account, &wanted)?,
+        };
+        let written = effects.iter().find_map(|effect| match effect {
+            Effect::NoAmount => Some(None),
+            Effect::ZeroAmount => Some(Some(Msat::ZERO)),
+            _ => None,
+        });
+        if let Some(amount) = written {
+            let text = bolt11::write_over(amount, bill.hash, &wanted, bill.made);
+            bill.text = text.map_err(|words| refusal("OTHER", &words))?;
+        }
         Ok(incoming(&bill, self.account(asked).style.no_state))
     }
 
@@ -206,10 +235,14 @@ impl Service {
         Ok(json!({}))
     }
 
-    fn look_up(&self, asked: &Asked) -> Result<Value, Refusal> {
+    fn look_up(&self, asked: &Asked, effects: &[Effect]) -> Result<Value, Refusal> {
         let hash = hash(&asked.params)?;
         let Style { no_state, only_lists_payments, .. } = self.account(asked).style;
-        let bill = self.network.bill(asked.account, &hash).map(|bill| incoming(&bill, no_state));
+        let mut bill = self.network.bill(asked.account, &hash);
+        if let Some(bill) = bill.as_mut().filter(|_| effects.contains(&Effect::Unsettled)) {
+            (bill.stage, bill.settled) = (Stage::Open, None);
+        }
+        let bill = bill.map(|bill| incoming(&bill, no_state));
         let payment = self.network.payment(asked.account, &hash).filter(|_| !only_lists_payments);
         bill.or_else(|| payment.map(|payment| outgoing(&payment, hash, no_state)))
             .ok_or_else(|| refusal("NOT_FOUND", "there is no such invoice"))
@@ -218,8 +251,14 @@ impl Service {
     async fn pay(&self, asked: &Asked, effects: &[Effect]) -> Result<Value, Refusal> {
         let text = asked.params["invoice"].as_str().ok_or_else(|| refusal("OTHER", "an invoice is needed"))?;
         let is_stuck = effects.contains(&Effect::Stick);
+        if effects.contains(&Effect::Underpay) {
+            self.network.lower(text, Msat::from_sat(1).unwrap_or_default());
+        }
         let bill = self.network.begin(asked.account, text, is_stuck)?;
         if !is_stuck {
+            self.notify(&bill);
+        }
+        if effects.contains(&Effect::Twice) {
             self.notify(&bill);
         }
         if effects.contains(&Effect::Lose) || is_stuck {
