@@ -8,11 +8,13 @@ mod nostr_side;
 #[path = "../stage/mod.rs"]
 mod stage;
 
+mod crowd;
 mod market;
 
 mod calls;
+mod crashes;
 
 fn main() {
     nostr_side::actor::play_if_asked();
-    stage::runner::main(&[calls::CASES], &[]);
+    stage::runner::main(&[calls::CASES], &[crashes::CASES]);
 }
