@@ -139,13 +139,16 @@ impl Scene {
         };
         let mut process = Process::start(&orders, Fuse(Some((trial.point, trial.when))));
         let id = buyer_at.ask(&orders.keys, trial, number).await;
-        while !process.is_gone() {
-            buyer_at.hear(Duration::from_millis(5)).await;
-        }
+        within(async {
+            while !process.is_killed() {
+                buyer_at.hear(Duration::from_millis(5)).await;
+            }
+        })
+        .await;
         let mut process = Process::start(&orders, Fuse(None));
         let (outcome, runs) = trial.expected();
         within(async {
-            while buyer_at.outcome(id).is_none() || !is_done(&orders.folder, id).await {
+            while buyer_at.outcome(id).is_none() || !is_done(&orders.folder, id) {
                 assert!(!process.is_gone(), "{trial:?}: the second life ended, too");
                 buyer_at.hear(Duration::from_millis(5)).await;
             }
@@ -153,7 +156,7 @@ impl Scene {
         .await;
         assert_eq!(buyer_at.outcome(id).as_deref(), Some(outcome), "{trial:?}");
         assert_eq!(effects(&orders.folder), runs, "{trial:?}");
-        let (record, findings) = ledger(&orders.folder, id).await;
+        let (record, findings) = ledger(&orders.folder, id);
         assert_eq!(findings, 0, "{trial:?}");
         self.money(trial, (seller, buyer), &buyer_at, &record, outcome == "success");
     }
@@ -225,20 +228,24 @@ impl Buyer {
     }
 }
 
-async fn is_done(folder: &Path, id: EventId) -> bool {
-    ledger(folder, id).await.0.stage == Stage::Done.name()
+fn is_done(folder: &Path, id: EventId) -> bool {
+    ledger(folder, id).0.stage == Stage::Done.name()
 }
 
 /// What the ledger says about a job, and how much is wrong with it.
-async fn ledger(folder: &Path, id: EventId) -> (Record, usize) {
+fn ledger(folder: &Path, id: EventId) -> (Record, usize) {
     let folder = folder.join("ledger");
-    let look = Look::open(Source::Sqlite(&folder)).await.unwrap();
     let mut found = None;
-    let take = |record: Record| {
+    let mut take = |record: Record| {
         found = (record.id == id.to_hex()).then_some(record);
         if found.is_some() { More::No } else { More::Yes }
     };
-    export(&look, take).await.unwrap();
-    let report = check(&look, UNIX_EPOCH.elapsed().unwrap().as_secs()).await.unwrap();
+    // A file that is being looked at stays in one thread.
+    let look = async {
+        let look = Look::open(Source::Sqlite(&folder)).await.unwrap();
+        export(&look, &mut take).await.unwrap();
+        check(&look, UNIX_EPOCH.elapsed().unwrap().as_secs()).await.unwrap()
+    };
+    let report = tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(look));
     (found.expect("the job is in the ledger"), report.findings.len())
 }

@@ -20,8 +20,10 @@ use rialto_provider::till::Till;
 use rialto_relay::clock::SystemClock;
 use rialto_relay::pool::{Options, Pool};
 use rialto_wallet::reference;
+use rustix::process::Signal;
 use serde_json::json;
 use std::io::Write as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -74,6 +76,13 @@ impl Process {
     pub(crate) fn is_gone(&mut self) -> bool {
         self.0.try_wait().unwrap().is_some()
     }
+
+    /// Whether its fuse has burnt through.
+    pub(crate) fn is_killed(&mut self) -> bool {
+        let status = self.0.try_wait().unwrap();
+        assert!(status.is_none_or(|status| status.signal() == Some(Signal::KILL.as_raw())), "{status:?}");
+        status.is_some()
+    }
 }
 
 fn write(fuse: Fuse) -> String {
@@ -114,7 +123,8 @@ fn act() {
         rail: rails.into_iter().find(|one| format!("{one:?}") == *rail).unwrap(),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    drop(runtime.block_on(tokio::time::timeout(LIFETIME, provide(orders, read(fuse)))));
+    let fuse = read(fuse);
+    drop(runtime.block_on(async { tokio::time::timeout(LIFETIME, provide(orders, fuse)).await }));
 }
 
 async fn provide(orders: Orders, fuse: Fuse) {
@@ -157,7 +167,8 @@ impl Service for Tools {
         match call.method() {
             "tools/list" => {
                 let tool = |name: &str| json!({ "name": name, "description": "", "inputSchema": { "type": "object" } });
-                Answer::Result(json!({ "tools": ["good", "bad"].map(tool) }).to_string().into_bytes())
+                let tools = ["good", "bad"].map(tool);
+                Answer::Result(json!({ "tools": tools }).to_string().into_bytes())
             }
             "tools/call" => {
                 let name = json::get_string(call.params(), "name").unwrap().into_owned();
