@@ -1,5 +1,5 @@
 //! Measures Rialto's server and gateway, over stdio and over HTTP, against servers and gateways written with the official
-//! SDKs, and its Nostr provider against ContextVM's; and context caches alone.
+//! SDKs, and its Nostr provider against ContextVM's; context caches; and the ledger.
 //!
 //! One driver for all subjects: it starts the subject as a child process, talks JSON-RPC over its pipes and reads the
 //! subject's own CPU time and memory from `/proc`. See `README.md` for how to run it and how to read the result.
@@ -7,6 +7,7 @@
 mod context;
 mod drive;
 mod http;
+mod ledger;
 mod measure;
 mod nostr;
 mod process;
@@ -24,6 +25,7 @@ usage: rialto-bench [--quick] [--json] [--rounds N] [--only TEXT]
        rialto-bench http [--help]
        rialto-bench nostr [--help]
        rialto-bench context [--help]
+       rialto-bench ledger [--help]
 
   --quick      two short rounds, to see that everything works
   --json       the figures as JSON instead of Markdown
@@ -68,6 +70,9 @@ fn run() -> Result<(), Failure> {
     }
     if env::args().nth(1).is_some_and(|word| word == "context") {
         return context::run(env::args().skip(2));
+    }
+    if env::args().nth(1).is_some_and(|word| word == "ledger") {
+        return ledger::run(env::args().skip(2));
     }
     let options = options()?;
     let rialto = subject::build_rialto()?;

@@ -64,7 +64,7 @@ pub(crate) async fn perform<S: Service>(
         }
         Body::Complete { params } => plain(local, "completion/complete", params, limit).await,
         // These never come this far.
-        Body::List { .. } | Body::Cancel { .. } | Body::Pay { .. } => {
+        Body::List { .. } | Body::Cancel { .. } | Body::Pay { .. } | Body::Refund { .. } => {
             Err(Failure::new(Code::InternalError, "nothing to run"))
         }
     }

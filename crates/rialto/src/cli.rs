@@ -7,8 +7,8 @@ use std::ffi::OsString;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::commands::{
-    auth, budget, call, completions, config, connect, context, demo, doctor, find, gateway, guard, man, mcp, nostr,
-    paths, pins, relay, serve, show, use_services, wallet,
+    auth, budget, call, completions, config, connect, context, demo, doctor, find, gateway, guard, ledger, man, mcp,
+    nostr, paths, pins, relay, serve, show, use_services, wallet,
 };
 use crate::environment;
 use crate::exit::Exit;
@@ -64,6 +64,7 @@ pub(crate) enum Command {
     Wallet(wallet::Arguments),
     Budget(budget::Arguments),
     Pins(pins::Arguments),
+    Ledger(ledger::Arguments),
     Gateway(gateway::Arguments),
     Auth(auth::Arguments),
     Context(context::Arguments),

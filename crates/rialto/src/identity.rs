@@ -75,6 +75,14 @@ pub(crate) fn load(role: Role, file: Option<&Path>, environment: &Environment) -
     }
 }
 
+/// The same, but makes none.
+pub(crate) fn existing(role: Role, file: Option<&Path>, environment: &Environment) -> Result<Option<Keys>, Failure> {
+    match file {
+        Some(file) => read(file),
+        None => read(&data_directory(environment)?.join(role.file())),
+    }
+}
+
 /// `None` if there is no such file.
 fn read(path: &Path) -> Result<Option<Keys>, Failure> {
     let Some(text) = secret_file::read(path, What::Key)? else { return Ok(None) };

@@ -11,6 +11,7 @@ mod example;
 mod exit;
 mod failure;
 mod identity;
+mod ledger;
 mod money;
 mod one_server;
 mod output;

@@ -10,7 +10,7 @@ use rialto_ledger::spending::Spending;
 use rialto_payment::amount::Msat;
 use rialto_payment::invoice::Network;
 use rialto_payment::secret::Secret;
-use rialto_payment::wallet;
+use rialto_payment::wallet::Error;
 use rialto_wallet::reference::Opened;
 
 use crate::environment::Environment;
@@ -18,9 +18,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::identity::{self, Role, data_directory};
 use crate::secret_file::{self, What};
-
-/// The file with the wallet's address.
-const FILE: &str = "wallet";
+use crate::wallet;
 
 /// More than this is a mistake in units.
 const MAX_SAT: u64 = 100_000_000;
@@ -67,22 +65,17 @@ impl FromStr for Chain {
     }
 }
 
-pub(crate) fn path(environment: &Environment) -> Result<PathBuf, Failure> {
-    Ok(data_directory(environment)?.join(FILE))
-}
-
 /// The wallet that was connected, if any.
 pub(crate) fn kept(environment: &Environment) -> Result<Option<Kept>, Failure> {
-    let Some(text) = secret_file::read(&path(environment)?, What::Wallet)? else { return Ok(None) };
-    let mut lines = text.lines();
-    let address = Secret::new(lines.next().unwrap_or_default().trim());
-    let network = lines.find_map(|line| line.strip_prefix("network=")).and_then(|name| name.trim().parse().ok());
+    let Some(address) = wallet::kept(environment)? else { return Ok(None) };
+    let text = secret_file::read(&wallet::file(environment)?, What::Wallet)?.unwrap_or_default();
+    let network = text.lines().find_map(|line| line.strip_prefix("network=")).and_then(|name| name.trim().parse().ok());
     Ok(Some(Kept { address, network: network.unwrap_or(Chain::Bitcoin) }))
 }
 
 /// Keeps a wallet where none is.
 pub(crate) fn keep(kept: &Kept, environment: &Environment) -> Result<PathBuf, Failure> {
-    let path = path(environment)?;
+    let path = wallet::file(environment)?;
     let text = format!("{}\nnetwork={}", kept.address.reveal(), kept.network.name());
     secret_file::write(&path, What::Wallet, &text)?;
     Ok(path)
@@ -90,7 +83,7 @@ pub(crate) fn keep(kept: &Kept, environment: &Environment) -> Result<PathBuf, Fa
 
 /// Says whether there was one.
 pub(crate) fn forget(environment: &Environment) -> Result<bool, Failure> {
-    match fs::remove_file(path(environment)?) {
+    match fs::remove_file(wallet::file(environment)?) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(Failure::unexpected("cannot remove the file with the wallet").because(&error)),
@@ -100,11 +93,11 @@ pub(crate) fn forget(environment: &Environment) -> Result<bool, Failure> {
 /// Opens a wallet that pays. Needs a runtime.
 pub(crate) async fn open(kept: &Kept, environment: &Environment) -> Result<Opened, Failure> {
     let identity = identity::load(Role::Customer, None, environment)?;
-    crate::wallet::open(&kept.address, &identity, environment).await
+    wallet::open(&kept.address, &identity, environment).await
 }
 
 /// What went wrong with a wallet.
-pub(crate) fn wallet_failure(error: &wallet::Error) -> Failure {
+pub(crate) fn wallet_failure(error: &Error) -> Failure {
     let exit = if error.is_temporary() { Exit::Unreachable } else { Exit::Payment };
     Failure::new(exit, "the wallet does not work").because(error).code("wallet_failed")
 }

@@ -17,6 +17,7 @@ pub(crate) enum What {
     Key,
     Token,
     Wallet,
+    Ledger,
 }
 
 impl What {
@@ -25,6 +26,7 @@ impl What {
             What::Key => "key",
             What::Token => "token",
             What::Wallet => "wallet",
+            What::Ledger => "ledger",
         }
     }
 
@@ -33,6 +35,7 @@ impl What {
             What::Key => "key_exposed",
             What::Token => "token_exposed",
             What::Wallet => "wallet_exposed",
+            What::Ledger => "ledger_exposed",
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Wallets by their addresses: which connector it is, and where an embedded one keeps its coins. Addresses are secrets.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +25,19 @@ pub(crate) const DEFAULT_CAP_SAT: u64 = 100_000;
 
 /// What the address of an embedded wallet begins with: `cashu+https://mint.example,https://other.example`.
 const EMBEDDED: &str = "cashu+";
+
+/// Where `rialto wallet connect` keeps the address.
+pub(crate) fn file(environment: &Environment) -> Result<PathBuf, Failure> {
+    Ok(identity::data_directory(environment)?.join("wallet"))
+}
+
+/// The address that was kept, if any.
+pub(crate) fn kept(environment: &Environment) -> Result<Option<Secret>, Failure> {
+    let text = secret_file::read(&file(environment)?, What::Wallet)?;
+    // Behind it stands what else is known about the wallet.
+    let address = text.as_deref().and_then(|text| text.lines().next()).map(str::trim);
+    Ok(address.filter(|address| !address.is_empty()).map(Secret::new))
+}
 
 /// The address in `env:NAME` or `file:PATH`, or the text itself.
 pub(crate) fn given(text: &str, environment: &Environment) -> Result<Secret, Failure> {

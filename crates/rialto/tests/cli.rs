@@ -25,7 +25,7 @@ use std::path::Path;
 use support::{Run, World, repository};
 
 /// Every command that a user sees, with its parents.
-const COMMANDS: [&str; 50] = [
+const COMMANDS: [&str; 62] = [
     "auth",
     "auth login",
     "auth logout",
@@ -60,11 +60,23 @@ const COMMANDS: [&str; 50] = [
     "show",
     "call",
     "use",
+    "wallet",
+    "wallet connect",
+    "wallet show",
+    "wallet disconnect",
+    "wallet history",
+    "budget",
+    "budget set",
+    "budget show",
+    "budget clear",
     "pins",
     "pins list",
     "pins review",
     "pins accept",
     "pins forget",
+    "ledger",
+    "ledger check",
+    "ledger export",
     "relay",
     "connect",
     "doctor",

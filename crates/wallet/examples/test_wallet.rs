@@ -2,14 +2,15 @@
 //!
 //! `test_wallet --relay URL [--accounts N] [--balance SAT] [--fee SAT] [--hold-limit SECONDS] [--style N:STYLE[,STYLE]]`
 //!
-//! Styles are `only-nip04`, `no-hold`, `no-state` and `only-lists-payments`. One line of JSON with the addresses of the accounts is printed, then
-//! commands are read from stdin, each answered by one line of JSON, until it is closed:
+//! Styles are `only-nip04`, `no-hold`, `no-state`, `no-addressee` and `only-lists-payments`. One line of JSON with the
+//! addresses of the accounts is printed, then commands are read from stdin, each answered by one line of JSON, until it is
+//! closed:
 //!
 //! * `balance N` — what account N has, in thousandths of a satoshi;
 //! * `total` — what there is in all;
 //! * `fault [account=N] [method=NAME] [times=N] EFFECT[+EFFECT…]` — what is to go wrong next: `ignore`, `lose`,
-//!   `delay:MILLISECONDS`, `twice`, `stranger`, `other-request`, `wrong-type`, `wrong-amount`, `wrong-hash`,
-//!   `wrong-preimage`, `garbage`, `fail:CODE`, `stick`;
+//!   `delay:MILLISECONDS`, `twice`, `stranger`, `other-request`, `other-addressee`, `wrong-type`, `wrong-amount`,
+//!   `wrong-hash`, `wrong-preimage`, `garbage`, `fail:CODE`, `stick`;
 //! * `clear` — nothing goes wrong any more;
 //! * `invoice N HASH`, `payment N HASH` — how they are doing;
 //! * `arrive HASH`, `return HASH` — ends a payment that is stuck.
@@ -70,6 +71,7 @@ fn arguments(mut words: impl Iterator<Item = String>) -> Result<(String, Options
                 "only-nip04" => style.only_nip04 = true,
                 "no-hold" => style.no_hold = true,
                 "no-state" => style.no_state = true,
+                "no-addressee" => style.no_addressee = true,
                 "only-lists-payments" => style.only_lists_payments = true,
                 _ => return Err(format!("there is no style {name}").into()),
             }

@@ -21,6 +21,7 @@
 
 mod address;
 mod branch;
+mod face;
 mod invoices;
 mod memory;
 mod mints;
@@ -38,17 +39,17 @@ pub use place::Unusable;
 pub use sweep::Pending;
 
 use branch::Branch;
-use memory::{Asked, Memory, Paying};
+use memory::{Memory, Paying};
 use place::Place;
 use rialto_http::client::Agent;
 use rialto_payment::amount::Msat;
 use rialto_payment::invoice::Invoice;
-use rialto_payment::secret::{PaymentHash, Preimage, Secret};
-use rialto_payment::wallet::{Abilities, Error, Later, Lock, Order, Payment, Purse, Receipt, Standing, Token, Wallet};
+use rialto_payment::secret::{PaymentHash, Secret};
+use rialto_payment::wallet::{Error, Order, Payment, Purse as _, Receipt};
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use trouble::own;
 
 /// How long opening may wait for mints, to bring what was begun to its end. It goes on later otherwise.
 const OPENING: Duration = Duration::from_secs(10);
@@ -83,6 +84,8 @@ pub struct Cashu {
     cap: Msat,
     /// What is being received, in satoshis: it counts for the cap before it is here.
     arriving: Mutex<u64>,
+    /// The invoices that are being paid: the same one must not be paid by two mints.
+    paying: Mutex<HashSet<PaymentHash>>,
     agent: Agent,
     /// Last, so that the lock is given up after everything else.
     _place: Place,
@@ -108,7 +111,8 @@ impl Cashu {
             branches.push(branch.await.map_err(|error| unusable(error.to_string()))?);
         }
         let Settings { cap, agent, .. } = settings;
-        let wallet = Self { branches, memory, cap, arriving: Mutex::default(), agent, _place: place };
+        let wallet =
+            Self { branches, memory, cap, arriving: Mutex::default(), paying: Mutex::default(), agent, _place: place };
         let _ = tokio::time::timeout(OPENING, wallet.catch_up()).await;
         Ok(wallet)
     }
@@ -178,6 +182,10 @@ impl Cashu {
     }
 
     async fn pay_once(&self, invoice: &Invoice, max_fee: Msat) -> Result<Receipt, Error> {
+        if !self.paying.lock().unwrap_or_else(PoisonError::into_inner).insert(invoice.hash) {
+            return Err(Error::Unknown("it is being paid already".into()));
+        }
+        let _alone = Alone { hash: invoice.hash, paying: &self.paying };
         match self.payment(invoice.hash).await? {
             Payment::Paid(receipt) => return Ok(receipt),
             Payment::Pending => return Err(Error::Unknown("it is being paid already".into())),
@@ -226,87 +234,17 @@ impl Drop for Room<'_> {
     }
 }
 
+struct Alone<'a> {
+    hash: PaymentHash,
+    paying: &'a Mutex<HashSet<PaymentHash>>,
+}
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        self.paying.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.hash);
+    }
+}
+
 fn msat(sat: u64) -> Result<Msat, Error> {
     Msat::from_sat(sat).ok_or_else(|| Error::Malformed("more money than there is".into()))
-}
-
-impl Wallet for Cashu {
-    fn name(&self) -> String {
-        format!("cashu+{}", self.mints().join(","))
-    }
-
-    fn abilities(&self) -> Later<'_, Abilities> {
-        Box::pin(async { Ok(Abilities { hold: false, pay: true }) })
-    }
-
-    fn make<'a>(&'a self, order: &'a Order) -> Later<'a, Invoice> {
-        Box::pin(self.ask(order))
-    }
-
-    fn hold<'a>(&'a self, _: &'a Order, _: PaymentHash) -> Later<'a, Invoice> {
-        Box::pin(async { Err(Error::Unsupported("mints do not hold payments")) })
-    }
-
-    fn settle<'a>(&'a self, _: &'a Preimage) -> Later<'a, ()> {
-        Box::pin(async { Err(Error::Unsupported("mints do not hold payments")) })
-    }
-
-    fn cancel(&self, _: PaymentHash) -> Later<'_, ()> {
-        Box::pin(async { Err(Error::Unsupported("mints do not hold payments")) })
-    }
-
-    fn look_up(&self, hash: PaymentHash) -> Later<'_, Standing> {
-        Box::pin(async move {
-            match self.memory.read::<Asked>(&hash.to_string()).await? {
-                Some(asked) => self.branch(&asked.mint)?.look_up(hash, &asked).await,
-                None => Ok(Standing::Missing),
-            }
-        })
-    }
-
-    fn pay<'a>(&'a self, invoice: &'a Invoice, max_fee: Msat) -> Later<'a, Receipt> {
-        Box::pin(self.pay_once(invoice, max_fee))
-    }
-
-    fn look_up_payment(&self, hash: PaymentHash) -> Later<'_, Payment> {
-        Box::pin(self.payment(hash))
-    }
-
-    fn balance(&self) -> Later<'_, Msat> {
-        Box::pin(async { msat(self.sat().await?) })
-    }
-}
-
-impl Purse for Cashu {
-    fn mints(&self) -> Vec<String> {
-        self.branches.iter().map(|branch| branch.mint.to_string()).collect()
-    }
-
-    fn read(&self, token: &Secret) -> Result<Token, Error> {
-        let token = token::parse(token.reveal())?;
-        let mint = token.mint.to_string();
-        let known = self.branch(&mint).map(Branch::known_keysets).unwrap_or_default();
-        let fee = msat(token.fee(&known))?;
-        Ok(Token { mint, amount: token.amount, fee, lock: token.lock, coins: token.coins })
-    }
-
-    fn receive<'a>(&'a self, token: &'a Secret) -> Later<'a, Msat> {
-        Box::pin(self.take(token, Cap::Counts))
-    }
-
-    fn send<'a>(&'a self, mint: &'a str, amount: Msat, lock: Lock) -> Later<'a, Secret> {
-        Box::pin(async move { self.branch(mint)?.send(amount.sat_rounded_up(), lock).await })
-    }
-
-    fn take_back<'a>(&'a self, token: &'a Secret) -> Later<'a, Msat> {
-        Box::pin(async move {
-            let id = token::parse(token.reveal())?.id();
-            let taken = self.take(token, Cap::DoesNotCount).await;
-            // Ours again, or somebody else's for good.
-            if taken.is_ok() || taken == Err(Error::Refused("already spent".into())) {
-                self.memory.remove::<memory::Sent>(&id).await.map_err(own)?;
-            }
-            taken
-        })
-    }
 }

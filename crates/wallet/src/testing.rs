@@ -44,6 +44,8 @@ pub struct Style {
     pub no_state: bool,
     /// It looks up what came in only, and lists what went out.
     pub only_lists_payments: bool,
+    /// It does not say whom its answers are for.
+    pub no_addressee: bool,
 }
 
 /// What the network is like.

@@ -14,6 +14,8 @@ mod scene;
 mod crashes;
 #[path = "cashu/invoices.rs"]
 mod invoices;
+#[path = "cashu/nutshell.rs"]
+mod nutshell;
 #[path = "cashu/place.rs"]
 mod place;
 #[path = "cashu/receiving.rs"]

@@ -21,10 +21,11 @@ pub enum Command {
     CancelExecution,
     BatchExecute,
     PayExecution,
+    Refund,
 }
 
 impl Command {
-    pub const ALL: [Command; 11] = [
+    pub const ALL: [Command; 12] = [
         Command::ListTools,
         Command::ExecuteTool,
         Command::ListResources,
@@ -36,6 +37,7 @@ impl Command {
         Command::CancelExecution,
         Command::BatchExecute,
         Command::PayExecution,
+        Command::Refund,
     ];
 
     /// Its word on the wire and in logs.
@@ -52,6 +54,7 @@ impl Command {
             Command::CancelExecution => "cancel-execution",
             Command::BatchExecute => "batch-execute",
             Command::PayExecution => "pay-execution",
+            Command::Refund => "refund",
         }
     }
 
@@ -113,6 +116,10 @@ pub enum Body {
     Pay {
         target: EventId,
         token: Secret,
+    },
+    /// What the provider owes the customer, as ecash of this mint if it is one of the provider's.
+    Refund {
+        mint: Option<String>,
     },
 }
 

@@ -10,6 +10,7 @@
 mod cases;
 mod child;
 mod concurrency;
+mod encrypted;
 mod looking;
 mod lost;
 mod model;

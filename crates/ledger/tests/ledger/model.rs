@@ -139,7 +139,7 @@ fn batches() -> impl Strategy<Value = Vec<(Vec<Step>, u64)>> {
 fn fit(model: &Model, step: &mut Step) {
     let Some(job) = model.jobs.get(&step.id) else { return };
     step.fence = job.fence;
-    if step.at % 2 == 0 && matches!(step.before, Before::Stage(_)) {
+    if step.at.is_multiple_of(2) && matches!(step.before, Before::Stage(_)) {
         step.before = Before::Stage(job.stage);
     }
 }

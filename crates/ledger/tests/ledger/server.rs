@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 
 pub(crate) struct Server {
     pub(crate) directory: PathBuf,
+    port: u16,
     /// When the pipe to it closes, even because we were killed, the server is stopped and its directory removed.
     _keeper: Child,
 }
 
 impl Server {
     pub(crate) fn address(&self) -> String {
-        format!("postgres://rialto@localhost/postgres?host={}", self.directory.display())
+        format!("postgres:///postgres?user=rialto&host={}&port={}", self.directory.display(), self.port)
     }
 }
 
@@ -63,6 +64,11 @@ fn as_servant(program: &Path) -> Command {
 }
 
 fn start() -> Option<Server> {
+    start_with(&["-c", "listen_addresses="], 5432, |_| ()).map(|started| started.expect("PostgreSQL does not start"))
+}
+
+/// A server with more settings, and files in its folder that it may read; an error if it ends at once.
+pub(crate) fn start_with(settings: &[&str], port: u16, prepare: impl Fn(&Path)) -> Option<Result<Server, String>> {
     let Some(programs) = programs() else {
         assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "there is no PostgreSQL, and CI=true");
         let words =
@@ -75,6 +81,10 @@ fn start() -> Option<Server> {
     if let Some((_, number)) = servant() {
         chown(&directory, Some(number), None).unwrap();
     }
+    prepare(&directory);
+    for entry in directory.read_dir().unwrap() {
+        chown(entry.unwrap().path(), servant().map(|(_, number)| number), None).unwrap();
+    }
     let data = directory.join("data");
     let made = as_servant(&programs.join("initdb"))
         .args(["--username=rialto", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "--pgdata"])
@@ -83,8 +93,9 @@ fn start() -> Option<Server> {
         .output()
         .unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let script = r#"log=$1; directory=$2; shift 2; "$@" >"$log" 2>&1 & server=$!
-        read -r never; kill -INT "$server" 2>/dev/null; wait "$server"; rm -rf "$directory""#;
+    // It says when the server has ended by itself.
+    let script = r#"log=$1; directory=$2; shift 2; ("$@" >"$log" 2>&1; touch "$directory/ended") & server=$!
+        read -r never; kill -INT "$(head -n 1 "$directory/data/postmaster.pid")"; wait "$server"; rm -rf "$directory""#;
     let run = as_servant(&programs.join("postgres"));
     let keeper = Command::new("sh")
         .args(["-c", script, "sh"])
@@ -94,7 +105,8 @@ fn start() -> Option<Server> {
         .args(run.get_args())
         .arg("-D")
         .arg(&data)
-        .args(["-c", "fsync=on", "-c", "listen_addresses=", "-c", "max_connections=200", "-k"])
+        .args(settings)
+        .args(["-c", "fsync=on", "-c", "max_connections=200", "-k"])
         .arg(&directory)
         .current_dir("/")
         .stdin(Stdio::piped())
@@ -102,19 +114,22 @@ fn start() -> Option<Server> {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let server = Server { directory, _keeper: keeper };
-    let end = Instant::now() + Duration::from_secs(60);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let address = server.address();
-    let is_up =
-        move || runtime.block_on(async { tokio_postgres::connect(&address, tokio_postgres::NoTls).await.map(|_| ()) });
+    let server = Server { directory, port, _keeper: keeper };
+    let (address, ended) = (server.address(), server.directory.join("ended"));
     // A runtime cannot be waited for inside another.
     let waiting = std::thread::spawn(move || {
-        while let Err(error) = is_up() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let end = Instant::now() + Duration::from_secs(60);
+        while let Err(error) =
+            runtime.block_on(async { tokio_postgres::connect(&address, tokio_postgres::NoTls).await.map(|_| ()) })
+        {
+            if ended.exists() {
+                return Err(error.to_string());
+            }
             assert!(Instant::now() < end, "PostgreSQL does not start: {error}");
             std::thread::sleep(Duration::from_millis(50));
         }
+        Ok(())
     });
-    waiting.join().unwrap();
-    Some(server)
+    Some(waiting.join().unwrap().map(|()| server))
 }

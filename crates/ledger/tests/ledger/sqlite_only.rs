@@ -68,7 +68,7 @@ async fn write_jobs(ledger: Arc<dyn Ledger>, from: u64) {
         let steps = [begin(job, job, Stage::Funded), go_on(job, Stage::Funded, Stage::Running, 1), last];
         for mut step in steps {
             // Not only money survives the end of a process.
-            step.durable = job % 2 == 0;
+            step.durable = job.is_multiple_of(2);
             let stage = step.stage.number();
             // The disk may be full. Nothing of the step is there then, and it is tried again.
             loop {

@@ -1,7 +1,8 @@
 //! What a request costs, and how it comes to be paid.
 
 use super::notes::Noted;
-use super::{Cause, Job, Provider, Ticket};
+use super::{Cause, Ended, Job, Provider, Ticket};
+use crate::call::Reply;
 use crate::job::{Happened, State, Task, step};
 use crate::till::{Ending, Till};
 use nostr::prelude::EventId;
@@ -19,6 +20,7 @@ use rialto_wire::failure::{Code, Failure};
 use rialto_wire::manifest;
 use rialto_wire::request::Body;
 use rialto_wire::service::Wire;
+use tokio::task::AbortHandle;
 
 /// Quotes that are open at once, for one customer and for all: each may keep somebody's money waiting.
 const QUOTES_PER_KEY: usize = 16;
@@ -26,6 +28,12 @@ const QUOTES: usize = 1000;
 
 /// How long a token must still be ours alone when it comes, so that changing it cannot be overtaken.
 const TOKEN_MARGIN_SECS: u64 = 300;
+
+/// What a refund is called where calls have the names of tools.
+const REFUND: &str = "refund";
+
+/// How long a token that gives money back is the customer's alone. Nobody may ever fetch it; then it is ours again.
+const REFUND_SECS: u64 = 30 * 24 * 60 * 60;
 
 /// What is asked for a request.
 #[derive(Debug, Clone)]
@@ -55,6 +63,10 @@ impl<S: Service> Provider<S> {
                 }
                 Asked { tool: format!("{} calls", executions.len()), amount: all, first_free: 0 }
             }
+            // All that we owe; how much that is, the ledger knows.
+            Body::Refund { .. } => {
+                return Ok(Some(Asked { tool: REFUND.to_owned(), amount: Msat::ZERO, first_free: 0 }));
+            }
             _ => return Ok(None),
         };
         Ok((!asked.amount.is_zero()).then_some(asked))
@@ -66,6 +78,7 @@ impl<S: Service> Provider<S> {
         match body {
             Body::Execute(execution) => concerns(&execution.name),
             Body::Batch(executions) => executions.iter().any(|execution| concerns(&execution.name)),
+            Body::Refund { .. } => true,
             _ => false,
         }
     }
@@ -120,6 +133,16 @@ impl<S: Service> Provider<S> {
             expires,
             paid: Msat::ZERO,
         };
+        if let Some(Body::Refund { .. }) = &job.body {
+            let whole = Msat::from_sat(account.credit.sat_rounded_down()).unwrap_or_default();
+            if whole.is_zero() || till.purse.is_none() {
+                let words = if whole.is_zero() { "nothing is credited to you" } else { "ecash is not given here" };
+                return self.unpayable(id, &Failure::new(Code::PaymentRefused, words));
+            }
+            // A call that is paid with all that is credited, and gives a token: if it fails, the credit is there again.
+            (quote.price, quote.credit, quote.rail, quote.money) = (whole, whole, Rail::Credit, Money::Ours);
+            return self.begin_quote(id, quote);
+        }
         if account.free_uses < asked.first_free {
             return self.give(id, FreeUse { tool: asked.tool, of: asked.first_free });
         }
@@ -493,6 +516,28 @@ impl<S: Service> Provider<S> {
             let received = Till::receive(&*purse, &token).await;
             let _ = causes.send(Cause::Received { id, received });
         });
+    }
+
+    /// Gives back, as a token that only the customer can spend.
+    pub(super) fn refund(&self, id: EventId, mint: Option<String>) -> Option<AbortHandle> {
+        let purse = self.till.as_ref()?.purse.clone()?;
+        let job = self.jobs.get(&id)?;
+        let (amount, customer) = (job.ticket.quote.as_ref()?.price, job.ticket.address.customer.to_bytes());
+        let (causes, until) = (self.causes.clone(), self.now().as_secs() + REFUND_SECS);
+        let given = tokio::spawn(async move {
+            let mint = mint.or_else(|| purse.mints().into_iter().next()).unwrap_or_default();
+            let lock = wallet::Lock { key: customer, until: Some(until) };
+            let outcome = match purse.send(&mint, amount, lock).await {
+                Ok(token) => {
+                    let content =
+                        serde_json::json!({ "token": token.reveal(), "amount_sat": amount.sat_rounded_down() });
+                    Ok(Reply { content: content.to_string(), complaint: None })
+                }
+                Err(_) => Err(Failure::new(Code::UpstreamUnavailable, "the mint gives no token now")),
+            };
+            let _ = causes.send(Cause::Ended(Ended { id, outcome }));
+        });
+        Some(given.abort_handle())
     }
 
     pub(super) fn received(&mut self, id: &EventId, received: Result<Msat, wallet::Error>) {

@@ -113,6 +113,13 @@ impl<S: Service> Provider<S> {
             let meta = json::without_members(meta.as_bytes(), &["rialto/idempotencyKey"]);
             execution.meta = String::from_utf8(json::with_members(&meta, member.as_bytes())).ok();
         }
+        if let Body::Refund { mint } = body {
+            let running = self.refund(id, mint);
+            if let Some(job) = self.jobs.get_mut(&id) {
+                job.running = running;
+            }
+            return;
+        }
         let (local, causes, limit) = (self.local.clone(), self.causes.clone(), self.plan.timeout);
         let task = tokio::spawn(async move {
             let unreported = Unreported { id, causes: Some(causes) };

@@ -12,6 +12,7 @@ pub(crate) mod doctor;
 pub(crate) mod find;
 pub(crate) mod gateway;
 pub(crate) mod guard;
+pub(crate) mod ledger;
 pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod nostr;
@@ -44,6 +45,7 @@ pub(crate) fn run(command: Option<Command>, environment: &Environment, talk: &Ta
         Some(Command::Wallet(arguments)) => wallet::run(&arguments, environment, talk),
         Some(Command::Budget(arguments)) => budget::run(&arguments, environment, talk),
         Some(Command::Pins(arguments)) => pins::run(&arguments, environment, talk),
+        Some(Command::Ledger(arguments)) => ledger::run(&arguments, environment, talk),
         Some(Command::Gateway(arguments)) => gateway::run(arguments, environment, talk),
         Some(Command::Auth(arguments)) => auth::run(&arguments, environment, talk),
         Some(Command::Context(arguments)) => context::run(&arguments, environment, talk),

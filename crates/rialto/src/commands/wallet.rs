@@ -7,17 +7,19 @@ use nostr::prelude::{PublicKey, Timestamp};
 use rialto_consumer::remote::npub;
 use rialto_ledger::spending::Entry;
 use rialto_payment::secret::{PaymentHash, Secret};
-use rialto_payment::wallet::{Error, Wallet};
+use rialto_payment::wallet::Error;
+use rialto_wallet::reference::Opened;
 use serde_json::{Value, json};
 
 use crate::commands::find::ago;
 use crate::commands::wait_for;
-use crate::environment::{Environment, Variable};
+use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::money::{self, Chain, Kept, ledger_failure, wallet_failure};
 use crate::output;
 use crate::talk::{Format, Talk};
+use crate::wallet;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -45,6 +47,9 @@ const HISTORY_EXAMPLES: &str = "\
 Examples:
   rialto wallet history
   rialto wallet history --limit 5 --json";
+
+/// No address is longer.
+const MAX_ADDRESS: u64 = 4096;
 
 /// Connect the wallet that pays for calls
 ///
@@ -121,32 +126,23 @@ fn none() -> Failure {
 
 /// The wallet's address, from wherever it was said to be.
 fn address(uri: &str, environment: &Environment, talk: &Talk) -> Result<Secret, Failure> {
-    let unreadable = |error: &std::io::Error| Failure::usage("cannot read the wallet's address").because(error);
-    let text = match (uri, uri.split_once(':')) {
-        ("-", _) => {
-            let mut text = String::new();
-            std::io::stdin().lock().take(16 * 1024).read_to_string(&mut text).map_err(|error| unreadable(&error))?;
-            text
-        }
-        (_, Some(("env", name))) => match environment.variable(name) {
-            Variable::Text(text) => text,
-            _ => return Err(Failure::usage(format!("the variable `{name}` is not set")).code("wallet_invalid")),
-        },
-        (_, Some(("file", path))) => std::fs::read_to_string(path).map_err(|error| unreadable(&error))?,
-        _ => {
-            talk.warn(
-                "the wallet's address stands in the command line, where other programs and the shell's history can see \
-                 it; `rialto wallet connect -` reads it from standard input",
-            );
-            uri.to_owned()
-        }
-    };
-    Ok(Secret::new(text.trim()))
+    if uri == "-" {
+        let mut text = String::new();
+        let read = std::io::stdin().lock().take(MAX_ADDRESS).read_to_string(&mut text);
+        read.map_err(|error| Failure::usage("cannot read the wallet's address").because(&error))?;
+        return Ok(Secret::new(text.trim()));
+    }
+    if !uri.starts_with("env:") && !uri.starts_with("file:") {
+        talk.warn(
+            "the wallet's address stands in the command line, where other programs and the shell's history can see it; \
+             `rialto wallet connect -` reads it from standard input",
+        );
+    }
+    Ok(Secret::new(wallet::given(uri, environment)?.reveal().trim()))
 }
 
 async fn connect(kept: Kept, environment: &Environment, talk: &Talk) -> Outcome {
-    let wallet = money::open(&kept, environment).await?.wallet();
-    let state = look(&*wallet).await?;
+    let state = look(&money::open(&kept, environment).await?).await?;
     if !state.pays {
         return Err(Failure::new(Exit::NotAllowed, "this wallet does not let Rialto pay")
             .code("wallet_cannot_pay")
@@ -163,8 +159,7 @@ async fn connect(kept: Kept, environment: &Environment, talk: &Talk) -> Outcome 
 }
 
 async fn show(kept: Kept, environment: &Environment, talk: &Talk) -> Outcome {
-    let wallet = money::open(&kept, environment).await?.wallet();
-    print(&look(&*wallet).await?, talk)
+    print(&look(&money::open(&kept, environment).await?).await?, talk)
 }
 
 /// What there is to say of a wallet.
@@ -175,8 +170,8 @@ struct State {
     balance: Option<rialto_payment::amount::Msat>,
 }
 
-async fn look(wallet: &dyn Wallet) -> Result<State, Failure> {
-    let abilities = wallet.abilities().await.map_err(|error| wallet_failure(&error))?;
+async fn look(opened: &Opened) -> Result<State, Failure> {
+    let (abilities, wallet) = (wallet::abilities(opened).await?, opened.wallet());
     let balance = match wallet.balance().await {
         Ok(balance) => Some(balance),
         // Not every connection may see it.

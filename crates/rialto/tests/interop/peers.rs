@@ -90,6 +90,7 @@ impl Peers {
             "node/node_modules/.bin/mcp-inspector",
             "node/node_modules/nostr-tools/package.json",
             "node/node_modules/applesauce-signers/package.json",
+            "node/node_modules/@getalby/sdk/package.json",
             "python/venv/bin/nostr-relay",
             "python/venv-agentstr/bin/python",
             "python/venv-cashu/bin/python",
@@ -191,6 +192,16 @@ impl Peers {
     /// A Cashu mint by others, with a Lightning node that is only played.
     pub(crate) fn mint(&self) -> Vec<String> {
         vec![self.path("python/venv-cashu/bin/python"), self.path("python/mint.py")]
+    }
+
+    /// A wallet by the makers of that mint: `DIRECTORY MINT ARGUMENTS…`.
+    pub(crate) fn nutshell(&self) -> Vec<String> {
+        vec![self.path("python/venv-cashu/bin/python"), self.path("python/nutshell.py")]
+    }
+
+    /// Both ends of Nostr Wallet Connect by others.
+    pub(crate) fn wallet_connect(&self) -> Vec<String> {
+        self.node("nwc.mjs")
     }
 
     /// LNbits, with a Lightning node that is only played.

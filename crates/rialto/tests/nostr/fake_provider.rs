@@ -12,6 +12,7 @@ use super::event::{Draft, Event, hex_key};
 use super::fake_relay::FakeRelay;
 use super::sealed;
 
+#[derive(Clone)]
 pub(crate) struct FakeProvider {
     pub(crate) keys: Keys,
     relay: FakeRelay,

@@ -34,7 +34,12 @@ impl FromStr for Address {
         let (name, domain) = text.trim().split_once('@').ok_or_else(wrong)?;
         let is_name = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-_.+".contains(letter);
         let name = name.to_ascii_lowercase();
-        if name.is_empty() || name.len() > 64 || !name.chars().all(is_name) || domain.contains(['/', '?', '#', '@']) {
+        if name.is_empty()
+            || name.len() > 64
+            || domain.is_empty()
+            || !name.chars().all(is_name)
+            || domain.contains(['/', '?', '#', '@'])
+        {
             return Err(wrong());
         }
         let path = format!("{domain}/.well-known/lnurlp/{name}");
@@ -80,9 +85,10 @@ impl Address {
         if offer.tag != "payRequest" {
             return Err(refused("it takes no payments".into()));
         }
-        if !(offer.min_sendable..=offer.max_sendable).contains(&amount.get()) {
-            let (least, most) = (offer.min_sendable.div_ceil(1000), offer.max_sendable / 1000);
-            return Err(refused(format!("it takes {least} to {most} sat, and not {amount}")));
+        let is_taken = (offer.min_sendable..=offer.max_sendable).contains(&amount.get());
+        if !is_taken {
+            let [least, most] = [offer.min_sendable, offer.max_sendable].map(|msat| Msat::new(msat).unwrap_or(amount));
+            return Err(refused(format!("it takes {least} to {most}, and not {amount}")));
         }
         let mut callback = offer.callback;
         // A server on the net may not send us to this machine.

@@ -8,7 +8,7 @@ use super::memory::{Memory, Received, Recovering, Sending};
 use super::place::Seed;
 use super::trouble::{own, undone, within};
 use cdk::mint_url::MintUrl;
-use cdk::nuts::{CheckStateRequest, CurrencyUnit, KeySetInfo, PublicKey, RestoreRequest, SecretKey, State};
+use cdk::nuts::{CheckStateRequest, CurrencyUnit, KeySetInfo, MintInfo, PublicKey, RestoreRequest, SecretKey, State};
 use cdk::wallet::types::{OperationData, ReceiveSagaState, TransactionDirection, TransactionStatus, WalletSagaState};
 use cdk::wallet::{Wallet as Cdk, WalletBuilder};
 use rialto_payment::wallet::Error;
@@ -83,9 +83,19 @@ impl Branch {
             .unwrap_or_default()
     }
 
+    /// What the mint says of itself. One that cannot repeat its signatures (NUT-09) is not used: what is lost on its way from
+    /// there is lost for good.
+    pub(super) async fn info(&self) -> Result<MintInfo, Error> {
+        let info = within(self.wallet.load_mint_info()).await.map_err(|error| undone(&error))?;
+        match info.nuts.nut09.supported {
+            true => Ok(info),
+            false => Err(Error::Refused("the mint cannot restore coins (NUT-09)".into())),
+        }
+    }
+
     /// The keysets, asked for where they are not known.
     pub(super) async fn keysets(&self) -> Result<Vec<KeySetInfo>, Error> {
-        within(self.wallet.load_mint_info()).await.map_err(|error| undone(&error))?;
+        self.info().await?;
         within(self.wallet.keysets(cdk::wallet::types::KeysetLoadPolicy::default()))
             .await
             .map_err(|error| undone(&error))?;
@@ -105,8 +115,13 @@ impl Branch {
             .map_err(|error| undone(&error))?;
         self.judge_receipts().await?;
         for (name, sending) in self.memory.all::<Sending>().await? {
-            if self.is(&sending.mint) {
-                self.resume_sending(&name, &sending).await?;
+            if !self.is(&sending.mint) {
+                continue;
+            }
+            match self.resume_sending(&name, &sending).await {
+                // What the mint answers wrongly it will answer wrongly again; it must not hold up everything else.
+                Ok(()) | Err(Error::Malformed(_)) => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(())
@@ -138,14 +153,20 @@ impl Branch {
             }
             let request = RestoreRequest { outputs: record.outputs };
             let client = self.wallet.mint_connector();
-            let signed = within(client.post_restore(request)).await.map_err(|error| undone(&error))?.signatures;
+            let signed = match within(client.post_restore(request)).await {
+                Ok(restored) => restored.signatures,
+                // It does not say, and will not. That must not hold up everything else; who asks for the token is told.
+                Err(error) if error.is_definitive_failure() => continue,
+                Err(error) => return Err(undone(&error)),
+            };
             let sat = signed.iter().map(|signature| u64::from(signature.amount)).fold(0, u64::saturating_add);
             if let Some(saga) = unfinished.iter().find(|saga| saga.id.to_string() == name) {
                 let inputs = self.memory.0.get_reserved_proofs(&saga.id).await.map_err(own)?;
                 let ys: Vec<PublicKey> = inputs.iter().map(|input| input.y).collect();
                 // The library keeps what somebody else has spent for ever, and asks again each time.
                 if sat > 0 || ys.is_empty() || !self.are_spent(ys.clone()).await? {
-                    return Err(Error::Unknown("the mint has not said yet what became of a token".into()));
+                    // Still open.
+                    continue;
                 }
                 self.memory.0.update_proofs(Vec::new(), ys).await.map_err(own)?;
                 self.memory.0.delete_saga(&saga.id).await.map_err(own)?;
@@ -175,6 +196,9 @@ impl Branch {
             Some(Received::Done { sat }) => return Ok(Some(sat)),
             Some(Received::Begun { attempt }) => attempt,
         };
+        if self.memory.all::<Recovering>().await?.iter().any(|(_, record)| record.token == token) {
+            return Err(Error::Unknown("the mint has not said yet what became of the token".into()));
+        }
         // Nothing unfinished is left of it. Either the library finished, and we were stopped before we wrote that down; or it
         // was never sent.
         let incoming = Some(TransactionDirection::Incoming);

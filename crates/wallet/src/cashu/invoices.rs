@@ -25,7 +25,7 @@ pub(super) fn now() -> u64 {
 impl Branch {
     /// An invoice whose money becomes coins of ours.
     pub(super) async fn make(&self, sat: u64, memo: &str) -> Result<Invoice, Error> {
-        let info = within(self.wallet.load_mint_info()).await.map_err(|error| undone(&error))?;
+        let info = self.info().await?;
         let settings = info.nuts.nut04.get_settings(&CurrencyUnit::Sat, &PaymentMethod::BOLT11);
         let takes_memo = matches!(
             settings.and_then(|settings| settings.options),

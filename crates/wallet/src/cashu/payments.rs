@@ -100,8 +100,7 @@ impl Branch {
     /// Whether the mint returns what it was given too much (NUT-08). Otherwise our coins are changed for fitting ones first,
     /// which costs a fee more, even if the payment fails.
     async fn gives_change(&self) -> Result<bool, Error> {
-        let info = within(self.wallet.load_mint_info()).await.map_err(|error| undone(&error))?;
-        Ok(info.nuts.nut08.supported)
+        Ok(self.info().await?.nuts.nut08.supported)
     }
 
     /// How a payment is doing that was begun at this mint.

@@ -147,7 +147,7 @@ impl Branch {
             self.swap(name, sending).await
         };
         match ended {
-            Err(error @ (Error::Unknown(_) | Error::Unreachable(_))) => Err(error),
+            Err(error @ (Error::Unknown(_) | Error::Unreachable(_) | Error::Malformed(_))) => Err(error),
             // Done, or never to be done.
             _ => Ok(()),
         }
@@ -155,7 +155,7 @@ impl Branch {
 
     /// Makes the coins out of the mint's signatures. May be done again after a crash: it makes the same coins.
     async fn keep(&self, name: &str, sending: &Sending, signatures: Vec<BlindSignature>) -> Result<Secret, Error> {
-        let unusable = |why: &str| Error::Unknown(format!("the mint's signatures cannot be used: {why}"));
+        let unusable = |why: &str| Error::Malformed(format!("the mint's signatures cannot be used: {why}"));
         let id = Id::from_str(&sending.keyset).map_err(own)?;
         let keyset = within(self.wallet.keyset(id)).await.map_err(|error| unknown(&error))?;
         let messages = messages(sending)?;
@@ -183,14 +183,15 @@ impl Branch {
         let token = Token::new(self.mint.clone(), leaving, None, CurrencyUnit::Sat).to_string();
         let (mint, sat, until) = (sending.mint.clone(), sending.sat, sending.until);
         self.memory.write(&token::parse(&token)?.id(), &Sent { mint, token: token.clone(), sat, until }).await?;
-        let change = change.into_iter().map(|(coin, output)| self.info(coin, output)).collect::<Result<Vec<_>, _>>()?;
+        let change =
+            change.into_iter().map(|(coin, output)| self.own_coin(coin, output)).collect::<Result<Vec<_>, _>>()?;
         let spent = sending.inputs.iter().map(PublicKey::from_hex).collect::<Result<Vec<_>, _>>().map_err(own)?;
         self.memory.0.update_proofs(change, spent).await.map_err(own)?;
         self.memory.remove::<Sending>(name).await?;
         Ok(Secret::new(token))
     }
 
-    fn info(&self, coin: Proof, output: &Output) -> Result<ProofInfo, Error> {
+    fn own_coin(&self, coin: Proof, output: &Output) -> Result<ProofInfo, Error> {
         let info = ProofInfo::new(coin, self.mint.clone(), State::Unspent, CurrencyUnit::Sat).map_err(own)?;
         Ok(match output.index {
             Some(index) => info.with_derivation_index(index),

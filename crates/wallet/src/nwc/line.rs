@@ -1,14 +1,15 @@
 //! Our end of the line to a wallet: requests out, answers in.
 //!
-//! An answer counts only if the wallet's key has signed it, it names our request and us and nobody else, it can be read with
-//! the wallet's key, and it is about the method that was asked for. All else is as if it had not come: whoever can write to
+//! An answer counts only if the wallet's key has signed it, it names our request and nobody but us, it can be read with the
+//! wallet's key, and it is about the method that was asked for. There are wallets that do not say whom an answer is for;
+//! theirs are asked for by the request, until one is seen that does. All else is as if it had not come: whoever can write to
 //! the relay could make us believe something otherwise. Relays do not keep answers, so nothing is asked before one listens
 //! for us; an answer that is lost nevertheless has to be looked up.
 
 use super::address::Address;
 use super::protocol::{self, Encryption};
 use crate::answer::one_line;
-use nostr::prelude::{Event, EventId, Keys, PublicKey, Timestamp};
+use nostr::prelude::{Event, EventId, Filter, Keys, PublicKey, Timestamp};
 use rialto_payment::secret::PaymentHash;
 use rialto_payment::wallet::Error;
 use rialto_relay::pool::{self, Arrival, Pool, Watch};
@@ -18,6 +19,7 @@ use rialto_relay::verdict::Verdict;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OnceCell, broadcast, mpsc, oneshot};
@@ -83,6 +85,10 @@ struct Open {
 
 type Waiting = Arc<Mutex<HashMap<EventId, Open>>>;
 
+fn watch(filter: Filter) -> Watch {
+    Watch { filter, spread: SPREAD }
+}
+
 pub(super) struct Line {
     keys: Keys,
     wallet: PublicKey,
@@ -90,6 +96,8 @@ pub(super) struct Line {
     waiting: Waiting,
     info: OnceCell<Info>,
     hints: broadcast::Sender<PaymentHash>,
+    /// The wallet says whom its answers are for.
+    addresses: Arc<AtomicBool>,
     reader: AbortHandle,
 }
 
@@ -106,15 +114,22 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Line {
     pub(super) fn open(address: Address) -> Self {
         let Address { wallet, relays, keys } = address;
-        let filter = protocol::answers_filter(wallet, keys.public_key());
+        let watches = vec![watch(protocol::answers_filter(wallet, keys.public_key()))];
         let options =
             pool::Options { keys: Some(keys.clone()), give_up: GIVE_UP, quorum: 1, ..pool::Options::default() };
-        let (pool, arrivals) = Pool::start(&relays, vec![Watch { filter, spread: SPREAD }], options);
+        let (pool, arrivals) = Pool::start(&relays, watches, options);
         let waiting = Waiting::default();
         let hints = broadcast::Sender::new(HINTS);
-        let ear = Ear { keys: keys.clone(), wallet, waiting: waiting.clone(), hints: hints.clone() };
+        let addresses = Arc::<AtomicBool>::default();
+        let ear = Ear {
+            keys: keys.clone(),
+            wallet,
+            waiting: waiting.clone(),
+            hints: hints.clone(),
+            addresses: addresses.clone(),
+        };
         let reader = tokio::spawn(ear.listen(arrivals)).abort_handle();
-        Self { keys, wallet, pool, waiting, info: OnceCell::new(), hints, reader }
+        Self { keys, wallet, pool, waiting, info: OnceCell::new(), hints, addresses, reader }
     }
 
     pub(super) fn hints(&self) -> broadcast::Receiver<PaymentHash> {
@@ -200,6 +215,12 @@ impl Line {
             return Err(Error::Unreachable("too many requests wait for it".to_owned()));
         }
         waiting.insert(id, open);
+        if !self.addresses.load(Ordering::Relaxed) {
+            // Sent before what is published from now on.
+            let named = protocol::named_filter(self.wallet, waiting.keys().copied());
+            let ours = protocol::answers_filter(self.wallet, self.keys.public_key());
+            self.pool.watch(vec![watch(ours), watch(named)]);
+        }
         Ok(Forget { waiting: &self.waiting, id })
     }
 }
@@ -238,6 +259,7 @@ struct Ear {
     wallet: PublicKey,
     waiting: Waiting,
     hints: broadcast::Sender<PaymentHash>,
+    addresses: Arc<AtomicBool>,
 }
 
 impl Ear {
@@ -265,10 +287,11 @@ impl Ear {
             #[serde(default)]
             result: Option<Value>,
         }
-        let Some((id, to)) = protocol::answered(event) else { return };
+        let Some(id) = protocol::answered(event) else { return };
+        let is_addressed = protocol::is_addressed(event);
         let mut waiting = lock(&self.waiting);
         let Some(Open { method, encryption, .. }) = waiting.get(&id) else { return };
-        if to != self.keys.public_key() {
+        if is_addressed && protocol::addressee(event) != Some(self.keys.public_key()) {
             return;
         }
         let Some(text) = encryption.reveal(&self.keys, &self.wallet, &event.content) else { return };
@@ -282,6 +305,7 @@ impl Ear {
             (None, None) => return,
         };
         if let Some(open) = waiting.remove(&id) {
+            self.addresses.store(is_addressed, Ordering::Relaxed);
             // Whoever asked may have gone meanwhile.
             let _ = open.answer.send(answer);
         }

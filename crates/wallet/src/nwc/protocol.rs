@@ -12,6 +12,7 @@ pub(crate) const RESPONSE: Kind = Kind::Custom(23195);
 const NOTICE_NIP04: Kind = Kind::Custom(23196);
 const NOTICE_NIP44: Kind = Kind::Custom(23197);
 
+const ADDRESSEE: &str = "p";
 const ENCRYPTION: &str = "encryption";
 const EXPIRATION: &str = "expiration";
 #[cfg(feature = "testing")]
@@ -74,6 +75,11 @@ pub(crate) fn answers_filter(wallet: PublicKey, me: PublicKey) -> Filter {
     Filter::new().kinds([RESPONSE, NOTICE_NIP04, NOTICE_NIP44]).author(wallet).pubkey(me)
 }
 
+/// The answers of a wallet that does not say whom they are for.
+pub(crate) fn named_filter(wallet: PublicKey, requests: impl IntoIterator<Item = EventId>) -> Filter {
+    Filter::new().kind(RESPONSE).author(wallet).events(requests)
+}
+
 /// A request, which a wallet must not take any more after `end`.
 pub(crate) fn request(
     keys: &Keys,
@@ -100,11 +106,15 @@ pub(crate) fn encryption(event: &Event) -> Option<&str> {
     tag(event, ENCRYPTION)
 }
 
-/// Which request an event answers, and whom it is for; `None` if it says either not at all or more than once.
-pub(crate) fn answered(event: &Event) -> Option<(EventId, PublicKey)> {
+/// The only request that an event answers.
+pub(crate) fn answered(event: &Event) -> Option<EventId> {
     let mut ids = event.tags.event_ids();
-    let id = ids.next().filter(|_| ids.next().is_none())?;
-    Some((id, addressee(event)?))
+    ids.next().filter(|_| ids.next().is_none())
+}
+
+/// Whether an event says whom it is for.
+pub(crate) fn is_addressed(event: &Event) -> bool {
+    event.tags.iter().any(|tag| tag.kind() == ADDRESSEE)
 }
 
 /// The only one whom an event is for.
@@ -131,8 +141,8 @@ pub(crate) mod service {
         sign(keys, UnsignedEvent::new(keys.public_key(), Timestamp::now(), INFO, tags, methods))
     }
 
-    pub(crate) fn response(keys: &Keys, client: PublicKey, request: EventId, hidden: String) -> Event {
-        let tags = [Tag::public_key(client), Tag::event(request)];
+    pub(crate) fn response(keys: &Keys, client: Option<PublicKey>, request: EventId, hidden: String) -> Event {
+        let tags: Vec<Tag> = client.map(Tag::public_key).into_iter().chain([Tag::event(request)]).collect();
         sign(keys, UnsignedEvent::new(keys.public_key(), Timestamp::now(), RESPONSE, tags, hidden))
     }
 

@@ -20,6 +20,8 @@ pub enum Effect {
     Stranger,
     /// The wallet says first that another request failed.
     OtherRequest,
+    /// The wallet says first to somebody else that it failed.
+    OtherAddressee,
     /// The wallet says first that another method failed.
     WrongType,
     /// The invoice is over one satoshi more than was asked for.
@@ -52,6 +54,7 @@ impl FromStr for Effect {
             ("twice", None) => Effect::Twice,
             ("stranger", None) => Effect::Stranger,
             ("other-request", None) => Effect::OtherRequest,
+            ("other-addressee", None) => Effect::OtherAddressee,
             ("wrong-type", None) => Effect::WrongType,
             ("wrong-amount", None) => Effect::WrongAmount,
             ("wrong-hash", None) => Effect::WrongHash,

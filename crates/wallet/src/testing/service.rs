@@ -76,6 +76,13 @@ impl Service {
                 Effect::OtherRequest => {
                     self.reply(&asked, keys, EventId::from_byte_array([7; 32]), &failed.to_string());
                 }
+                Effect::OtherAddressee => {
+                    let Some(hidden) = asked.encryption.hide(keys, &asked.client, &failed.to_string()) else {
+                        continue;
+                    };
+                    let other = Some(Keys::generate().public_key());
+                    self.pool.publish(&service::response(keys, other, asked.id, hidden));
+                }
                 Effect::WrongType => {
                     let mut failed = failed.clone();
                     failed["result_type"] = json!("get_budget");
@@ -130,7 +137,8 @@ impl Service {
 
     fn reply(&self, asked: &Asked, keys: &Keys, request: EventId, text: &str) {
         let Some(hidden) = asked.encryption.hide(keys, &asked.client, text) else { return };
-        self.pool.publish(&service::response(keys, asked.client, request, hidden));
+        let client = Some(asked.client).filter(|_| !self.account(asked).style.no_addressee);
+        self.pool.publish(&service::response(keys, client, request, hidden));
     }
 
     /// Tells the payee that money has come.

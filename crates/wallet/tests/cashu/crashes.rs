@@ -99,6 +99,7 @@ async fn a_token_that_somebody_else_took_meanwhile_is_not_counted() {
         }
     }
     assert_eq!(thief.balance().await, stolen);
+    assert_eq!(ours.unfinished().await, 0, "what can never be finished is not tried for ever");
 }
 
 #[tokio::test(flavor = "multi_thread")]

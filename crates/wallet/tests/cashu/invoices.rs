@@ -54,7 +54,9 @@ async fn paying_twice_moves_money_once() {
     let dear = ours.wallet().pay(&invoice, sat(0)).await;
     assert!(matches!(dear, Err(Error::Refused(_))), "{dear:?}");
     assert_eq!(ours.balance().await, 200);
-    let receipt = ours.wallet().pay(&invoice, sat(10)).await.unwrap();
+    let (receipt, other) = tokio::join!(ours.wallet().pay(&invoice, sat(10)), ours.wallet().pay(&invoice, sat(10)));
+    assert!(matches!(other, Err(Error::Unknown(_))), "{other:?}");
+    let receipt = receipt.unwrap();
     assert!(receipt.fee <= sat(10), "{}", receipt.fee);
     let left = ours.balance().await;
     assert_eq!(left, 100 - receipt.fee.sat_rounded_down());

@@ -1,14 +1,15 @@
 //! The wallet's files: nobody else's, one process at a time. No mint is needed for this.
 
 use super::scene::{Ours, sat};
-use cdk::nuts::SecretKey;
-use cdk::nuts::{CurrencyUnit, Id, Proof, Token};
+use cdk::nuts::{CurrencyUnit, Id, Proof, SecretKey, Token};
 use rialto_payment::secret::Secret;
-use rialto_payment::wallet::Purse as _;
+use rialto_payment::wallet::{Error, Order, Purse as _, Wallet as _};
 use rialto_wallet::cashu::{Cashu, Unusable};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::str::FromStr as _;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpListener;
 
 /// Nobody listens there.
 const NOWHERE: &str = "http://127.0.0.1:9";
@@ -50,6 +51,24 @@ async fn a_seed_that_is_lost_or_open_is_not_replaced() {
     fs::write(&seed, text).unwrap();
     fs::set_permissions(&seed, fs::Permissions::from_mode(0o600)).unwrap();
     assert!(Cashu::open(settings).await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mint_that_only_talks_nonsense_is_unreachable() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let place = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.write_all(b"nonsense").await;
+        }
+    });
+    // With TLS as well: its own errors are not to bring the process down.
+    for scheme in ["https", "http"] {
+        let ours = Ours::at(&format!("{scheme}://{place}")).await;
+        let order = Order { amount: sat(5), memo: String::new(), expiry: 600 };
+        let answer = ours.wallet().make(&order).await;
+        assert!(matches!(answer, Err(Error::Unreachable(_) | Error::Refused(_))), "{answer:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

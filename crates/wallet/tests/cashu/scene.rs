@@ -3,6 +3,7 @@
 use super::mint::Mint;
 use super::peers::Peers;
 use cdk::amount::SplitTarget;
+use cdk::cdk_database::WalletDatabase as _;
 use cdk::nuts::{Conditions, CurrencyUnit, PaymentMethod, Proofs, PublicKey, SecretKey, SpendingConditions, Token};
 use cdk::wallet::{SendOptions, WalletBuilder};
 use cdk_redb::WalletRedbDatabase;
@@ -73,6 +74,13 @@ impl Ours {
     pub(crate) async fn restart(&mut self) {
         self.wallet = None;
         self.wallet = Some(Cashu::open(self.settings()).await.unwrap());
+    }
+
+    /// What the library would still have to finish, after the wallet is gone.
+    pub(crate) async fn unfinished(&mut self) -> usize {
+        self.wallet = None;
+        let store = WalletRedbDatabase::new(&self.path().join("coins.redb")).unwrap();
+        store.get_incomplete_sagas().await.unwrap().len()
     }
 
     pub(crate) fn wallet(&self) -> &Cashu {

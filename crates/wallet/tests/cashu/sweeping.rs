@@ -59,7 +59,7 @@ async fn everything_above_an_amount_is_paid_to_an_address() {
     for (name, words) in [
         ("unknown", "nobody has this name"),
         ("elsewhere", "it sends us to an address that is not safe"),
-        ("rich", "it takes 1000000 to 100000000 sat"),
+        ("rich", "it takes 1000000 sat to 100000000 sat"),
         ("greedy", "its invoice is for another amount"),
     ] {
         let address = format!("{name}@{place}").parse().unwrap();

@@ -23,7 +23,8 @@ const FEEDBACK: Kind = Kind::Custom(7000);
 pub fn provider_filters(me: PublicKey, open_jobs: OpenJobs) -> [Filter; 2] {
     let commands: Vec<&str> = match open_jobs {
         OpenJobs::Taken => {
-            let for_anyone = Command::ALL.iter().filter(|command| **command != Command::PayExecution);
+            let for_anyone =
+                Command::ALL.iter().filter(|command| !matches!(command, Command::PayExecution | Command::Refund));
             for_anyone.map(|command| command.name()).collect()
         }
         OpenJobs::Ignored => vec![Command::ListTools.name()],

@@ -32,7 +32,7 @@ pub fn read(event: &UnsignedEvent, me: &PublicKey, open_jobs: OpenJobs) -> Readi
     let is_ours = match addressed.peek() {
         Some(_) => addressed.any(|key| PublicKey::from_hex(key).is_ok_and(|key| key == *me)),
         // Money is never for anybody who hears of it.
-        None if command == Some(Command::PayExecution) => false,
+        None if matches!(command, Some(Command::PayExecution | Command::Refund)) => false,
         None => command == Some(Command::ListTools) || (open_jobs == OpenJobs::Taken && name.is_some()),
     };
     // Answers of others that have the kind of requests, and our own requests, are none.
@@ -87,6 +87,12 @@ fn body(event: &UnsignedEvent, command: Command) -> Result<(Body, bool, bool), F
         Command::ExecuteTool => Body::Execute(content.execution("")?),
         Command::BatchExecute => Body::Batch(content.batch()?),
         Command::PayExecution => content.payment()?,
+        Command::Refund => Body::Refund {
+            mint: match content.value.get("mint") {
+                None | Some(Value::Null) => None,
+                Some(_) => Some(content.string("mint")?),
+            },
+        },
         Command::ReadResource => Body::Read { uri: content.string("uri")? },
         Command::ExecutePrompt => {
             let arguments = content.object("parameters")?.or(content.object("arguments")?).map(|(text, _)| text);
@@ -128,7 +134,11 @@ impl Content {
         // Only what needs no argument may be empty.
         let may_be_empty = matches!(
             command,
-            Command::ListTools | Command::ListResources | Command::ListResourceTemplates | Command::ListPrompts
+            Command::ListTools
+                | Command::ListResources
+                | Command::ListResourceTemplates
+                | Command::ListPrompts
+                | Command::Refund
         );
         if may_be_empty && text.trim().is_empty() {
             return Ok(Self { text: "{}".to_owned(), value: Value::Object(serde_json::Map::new()) });

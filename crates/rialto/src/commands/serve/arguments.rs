@@ -19,9 +19,9 @@ use crate::commands::serve::prices::{PriceFlags, Tariff};
 use crate::environment::Environment;
 use crate::failure::{Failure, Outcome};
 use crate::identity::Identity;
+use crate::ledger;
 use crate::one_server::OneServer;
 use crate::relays::{LOCAL, RelayFlags};
-use crate::wallet;
 use crate::wires::WireName;
 
 const EXAMPLES: &str = "\
@@ -188,7 +188,7 @@ impl Arguments {
             record,
             tariff,
             wallet,
-            ledger: self.ledger.as_deref().map(|text| wallet::given(text, environment)).transpose()?,
+            ledger: self.ledger.as_deref().map(|text| ledger::address(text, environment)).transpose()?,
         })
     }
 

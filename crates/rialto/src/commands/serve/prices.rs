@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::environment::Environment;
 use crate::failure::Failure;
-use crate::{money, wallet};
+use crate::wallet;
 
 /// More than this for one call is a mistake in units.
 const MAX_SAT: u64 = 100_000_000;
@@ -100,7 +100,7 @@ impl PriceFlags {
         let given = match &self.wallet {
             Some(text) => Some(wallet::given(text, environment)?),
             None if !self.mint.is_empty() => Some(Secret::new(format!("cashu+{}", self.mint.join(",")))),
-            None => money::kept(environment)?.map(|kept| kept.address),
+            None => wallet::kept(environment)?,
         };
         if given.is_none() && !tariff.prices.are_free() {
             return Err(Failure::usage("there is a price, but no wallet to be paid with")
