@@ -12,14 +12,17 @@ mod peers;
 #[path = "../stage/mod.rs"]
 mod stage;
 
+mod crowd;
 mod market;
 
 mod calls;
+mod crashes;
 mod ecash;
 mod forgery;
 
 fn main() {
     nostr_side::actor::play_if_asked();
     let together = [calls::CASES, ecash::CASES, forgery::LATE, forgery::CLAIMS, forgery::WALLETS];
-    stage::runner::main(&together, &[]);
+    // These need all of the machine.
+    stage::runner::main(&together, &[crashes::CASES]);
 }

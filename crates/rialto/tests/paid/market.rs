@@ -78,6 +78,16 @@ impl Market {
         Customer::new(&self.relay, &provider.pubkey)
     }
 
+    /// The wallet that pays.
+    pub(crate) fn payer(&self) -> Arc<dyn Wallet> {
+        self.payer.clone()
+    }
+
+    /// Where a provider keeps its ledger.
+    pub(crate) fn ledger_directory(&self, provider: &str) -> PathBuf {
+        self.world.home("provider").join("data/rialto/jobs").join(provider)
+    }
+
     /// What an account has, in satoshis.
     pub(crate) fn sat(&self, account: usize) -> u64 {
         self.bank.balance(account).unwrap().sat_rounded_down()
