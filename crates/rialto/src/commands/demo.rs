@@ -3,6 +3,7 @@
 
 mod gateway;
 mod market;
+mod paid;
 
 use std::time::Instant;
 
@@ -10,6 +11,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::commands::wait_for;
+use crate::environment::Environment;
 use crate::failure::Outcome;
 use crate::output;
 use crate::talk::{Format, Talk};
@@ -17,6 +19,7 @@ use crate::talk::{Format, Talk};
 const EXAMPLES: &str = "\
 Examples:
   rialto demo
+  rialto demo --paid
   rialto demo --json | head -n 1";
 
 /// Show what rialto does, without a network
@@ -25,11 +28,18 @@ Examples:
 /// its own. Then puts a gateway over two servers, ends one of them in mid-flight, and prints what happened.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {}
+pub(crate) struct Arguments {
+    /// Calls that cost something, on a real Lightning network of its own
+    #[arg(long)]
+    paid: bool,
+}
 
-pub(crate) fn run(talk: &Talk) -> Outcome {
+pub(crate) fn run(arguments: &Arguments, environment: &Environment, talk: &Talk) -> Outcome {
     let teller = Teller { format: talk.format };
     wait_for(async {
+        if arguments.paid {
+            return Box::pin(paid::show(&teller, environment)).await;
+        }
         Box::pin(market::show(&teller)).await?;
         Box::pin(gateway::show(&teller)).await?;
         teller.say("end", "now with your own server: rialto serve -- CMD ARGS…", Instant::now(), &Value::Null)

@@ -54,7 +54,7 @@ pub(crate) fn run(command: Option<Command>, environment: &Environment, talk: &Ta
         Some(Command::Relay(arguments)) => relay::run(arguments, talk),
         Some(Command::Connect(arguments)) => connect::run(&arguments, environment, talk),
         Some(Command::Doctor(arguments)) => doctor::run(&arguments, environment, talk),
-        Some(Command::Demo(_)) => demo::run(talk),
+        Some(Command::Demo(arguments)) => demo::run(&arguments, environment, talk),
         Some(Command::Config(arguments)) => config::run(arguments, environment, talk),
         Some(Command::Paths(_)) => paths::run(environment, talk),
         Some(Command::Completions(arguments)) => completions::run(&arguments),

@@ -17,7 +17,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 
 /// Generous for a machine under load; everything here takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) async fn show(teller: &Teller) -> Outcome {
     let home = std::env::temp_dir().join(format!("rialto-demo-{}", std::process::id()));
@@ -34,30 +34,30 @@ pub(super) async fn show(teller: &Teller) -> Outcome {
     played
 }
 
-fn make_private(folder: &Path) -> std::io::Result<()> {
+pub(super) fn make_private(folder: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().mode(0o700).create(folder)
 }
 
-fn failed(what: &str, error: &std::io::Error) -> Failure {
+pub(super) fn failed(what: &str, error: &std::io::Error) -> Failure {
     Failure::unexpected(format!("cannot {what}")).because(error)
 }
 
-struct Stage<'a> {
-    teller: &'a Teller,
-    home: PathBuf,
-    url: String,
+pub(super) struct Stage<'a> {
+    pub(super) teller: &'a Teller,
+    pub(super) home: PathBuf,
+    pub(super) url: String,
 }
 
 impl Stage<'_> {
     async fn play(&self) -> Outcome {
-        let (service, link) = self.serve().await?;
+        let (service, link) = self.serve(&[]).await?;
         let outcome = Box::pin(self.buy(&link)).await;
         self.end(service).await?;
         outcome
     }
 
-    fn command(&self, arguments: &[&str]) -> Result<Command, Failure> {
+    pub(super) fn command(&self, arguments: &[&str]) -> Result<Command, Failure> {
         let program = std::env::current_exe().map_err(|error| failed("find this program", &error))?;
         let mut command = Command::new(program);
         command.args(arguments).env("RIALTO_RELAYS", &self.url).stdin(Stdio::null()).kill_on_drop(true);
@@ -67,12 +67,12 @@ impl Stage<'_> {
         Ok(command)
     }
 
-    /// Offers the example server, and waits until it can be called.
-    async fn serve(&self) -> Result<(Child, String), Failure> {
+    /// Offers the example server with these flags, and waits until it can be called.
+    pub(super) async fn serve(&self, flags: &[&str]) -> Result<(Child, String), Failure> {
         let begun = Instant::now();
         let program = std::env::current_exe().map_err(|error| failed("find this program", &error))?;
-        let arguments = ["serve", "--quiet", "--json", "--name", "example", "--about", "A few tools to try", "--"];
-        let mut command = self.command(&arguments)?;
+        let arguments = ["serve", "--quiet", "--json", "--name", "example", "--about", "A few tools to try"];
+        let mut command = self.command(&[&arguments, flags, &["--"]].concat())?;
         command.arg(program.as_os_str()).args(["mcp", "example"].map(OsStr::new)).stdout(Stdio::piped());
         let mut service = command.spawn().map_err(|error| failed("start the service", &error))?;
         let Some(output) = service.stdout.take() else { return Err(Failure::unexpected("the service has no pipes")) };
@@ -87,8 +87,10 @@ impl Stage<'_> {
                 Failure::new(Exit::Unreachable, "the service did not start").hint("rialto serve -- rialto mcp example")
             );
         };
+        let flags: String =
+            flags.iter().map(|flag| format!(" {}", flag.replace(&*self.home.to_string_lossy(), "…"))).collect();
         let tools = ready["ready"]["tools"].as_array().map_or(0, Vec::len);
-        let words = format!("rialto serve -- rialto mcp example: {tools} tools announced by {}…", &link[..20]);
+        let words = format!("rialto serve{flags} -- rialto mcp example: {tools} tools announced by {}…", &link[..20]);
         self.teller.say("serve", &words, begun, &ready["ready"])?;
         Ok((service, link))
     }
@@ -107,7 +109,7 @@ impl Stage<'_> {
         self.host(link).await
     }
 
-    async fn call(&self, link: &str, words: &[&str]) -> Outcome {
+    pub(super) async fn call(&self, link: &str, words: &[&str]) -> Outcome {
         let begun = Instant::now();
         let arguments = [&["call", "--quiet", link], words].concat();
         let output = self.output(&arguments).await?;
@@ -154,7 +156,7 @@ impl Stage<'_> {
         self.teller.say("use", &words, begun, &json!({ "answer": answer }))
     }
 
-    async fn output(&self, arguments: &[&str]) -> Result<String, Failure> {
+    pub(super) async fn output(&self, arguments: &[&str]) -> Result<String, Failure> {
         let what = format!("rialto {}", arguments.first().unwrap_or(&""));
         let running = self.command(arguments)?.output();
         let output = tokio::time::timeout(PATIENCE, running)
@@ -169,7 +171,7 @@ impl Stage<'_> {
     }
 
     /// Stops the service as Ctrl-C would: its announcement is withdrawn.
-    async fn end(&self, mut service: Child) -> Outcome {
+    pub(super) async fn end(&self, mut service: Child) -> Outcome {
         let begun = Instant::now();
         if let Some(pid) = service.id().and_then(|id| Pid::from_raw(id.cast_signed())) {
             // One that has ended already need not be ended.
