@@ -5,6 +5,8 @@
 
 #[path = "../nostr/mod.rs"]
 mod nostr_side;
+#[path = "../../../ledger/tests/ledger/server.rs"]
+mod server;
 #[path = "../stage/mod.rs"]
 mod stage;
 
@@ -13,8 +15,9 @@ mod market;
 
 mod calls;
 mod crashes;
+mod workers;
 
 fn main() {
     nostr_side::actor::play_if_asked();
-    stage::runner::main(&[calls::CASES], &[crashes::CASES]);
+    stage::runner::main(&[calls::CASES], &[crashes::CASES, workers::CASES]);
 }
