@@ -65,6 +65,7 @@ fn with_held_money() {
     storm.every_call_ended_once(&crowd);
     storm.held_money_is_taken_for_successes(&crowd);
     storm.the_ledger_agrees(&crowd, Source::Sqlite(&market.ledger_directory(crowd.provider())));
+    the_operator_is_content(&market);
 }
 
 fn with_ordinary_invoices() {
@@ -73,6 +74,13 @@ fn with_ordinary_invoices() {
     let crowd = storm.rage(&FLAGS);
     storm.every_call_ended_once(&crowd);
     storm.the_ledger_agrees(&crowd, Source::Sqlite(&market.ledger_directory(crowd.provider())));
+    the_operator_is_content(&market);
+}
+
+/// What the operator is told about it.
+fn the_operator_is_content(market: &Market) {
+    let mut check = market.world.rialto("provider", &["ledger", "check"]);
+    assert!(check.end().success(), "{}", check.told());
 }
 
 /// What the provider is told. Limits are for other tests.
