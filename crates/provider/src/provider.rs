@@ -182,6 +182,8 @@ struct Job {
 struct Settling {
     ticket: Ticket,
     answers: Vec<Signed>,
+    /// Enough relays have the answers.
+    is_delivered: bool,
 }
 
 /// What a provider keeps its books with.
@@ -354,7 +356,7 @@ impl<S: Service> Provider<S> {
             Cause::Arrival(Arrival::Subscribed { relay }) => self.subscribed(&relay),
             Cause::Noted(note) => self.noted(&note),
             Cause::Ended(ended) => self.ended(ended),
-            Cause::Delivered(id) => self.sent.push(id.to_bytes()),
+            Cause::Delivered(id) => self.delivered(&id),
             Cause::Account { id, account } => self.accounted(&id, account),
             Cause::Invoiced { id, invoice } => self.invoiced(&id, invoice),
             Cause::Ending { id, ending } => self.quote_ended(&id, ending),

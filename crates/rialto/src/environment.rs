@@ -12,6 +12,7 @@ pub(crate) const CONFIG: &str = "RIALTO_CONFIG";
 pub(crate) const CONTEXT_CACHE_ROOT: &str = "CONTEXT_CACHE_ROOT";
 pub(crate) const CONTEXT_TOOL_TIMEOUT_SECS: &str = "CONTEXT_TOOL_TIMEOUT_SECS";
 pub(crate) const ERA: &str = "RIALTO_ERA";
+pub(crate) const LIGHTNING: &str = "RIALTO_LIGHTNING";
 pub(crate) const LOG: &str = "RIALTO_LOG";
 pub(crate) const MAX_TIMEOUT_SECS: &str = "RIALTO_MAX_TIMEOUT_SECS";
 pub(crate) const NOSTR_PASSPHRASE: &str = "RIALTO_NOSTR_PASSPHRASE";
@@ -21,9 +22,10 @@ pub(crate) const STARTUP_GRACE_MS: &str = "RIALTO_STARTUP_GRACE_MS";
 pub(crate) const TIMEOUT_SECS: &str = "RIALTO_TIMEOUT_SECS";
 
 /// Every variable of ours with its meaning. One that is not in this list is reported as unknown.
-const REGISTRY: [(&str, &str); 9] = [
+const REGISTRY: [(&str, &str); 10] = [
     (CONFIG, "files to read instead of project and user file, separated like PATH"),
     (ERA, "protocol era of servers that set none: auto, legacy or modern"),
+    (LIGHTNING, "the program with the Lightning network for `rialto demo --paid`"),
     (LOG, "how much is said without -q and -v: quiet, info, verbose or debug"),
     (MAX_TIMEOUT_SECS, "seconds that progress may extend one call to at most"),
     (NOSTR_PASSPHRASE, "what seals and opens the secret keys of the Nostr tools (NIP-49)"),

@@ -191,6 +191,15 @@ impl<S: Service> Provider<S> {
         });
     }
 
+    /// Enough relays have the answers. Of a job whose money still moves, that is noted when it has moved: the ledger asks only
+    /// of jobs that are done whether their answers were sent.
+    pub(super) fn delivered(&mut self, id: &EventId) {
+        match self.settling.get_mut(id) {
+            Some(settling) => settling.is_delivered = true,
+            None => self.sent.push(id.to_bytes()),
+        }
+    }
+
     /// The same answers with work done: they take the place of the others.
     pub(super) fn worked(&mut self, id: EventId, answers: &[Event]) {
         if answers.is_empty() {

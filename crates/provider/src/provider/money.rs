@@ -27,7 +27,7 @@ impl<S: Service> Provider<S> {
         let (Some(till), Some(quote)) = (self.till.clone(), ticket.quote.clone()) else {
             return self.observer.warn(format!("there is money held for {}, but no wallet to move it", id.to_hex()));
         };
-        self.settling.insert(id, Settling { ticket, answers });
+        self.settling.insert(id, Settling { ticket, answers, is_delivered: false });
         let causes = self.causes.clone();
         tokio::spawn(async move {
             let moved = match (quote.money, &quote.preimage, quote.hash) {
@@ -40,7 +40,7 @@ impl<S: Service> Provider<S> {
     }
 
     pub(super) fn moved(&mut self, id: &EventId, moved: Moved) {
-        let Some(Settling { mut ticket, mut answers }) = self.settling.remove(id) else { return };
+        let Some(Settling { mut ticket, mut answers, is_delivered }) = self.settling.remove(id) else { return };
         let Some(mut quote) = ticket.quote.clone() else { return };
         let was_taking = quote.money == Money::Taking;
         let mut credit = quote.credit;
@@ -73,8 +73,8 @@ impl<S: Service> Provider<S> {
                 provider.known.done(&id, provider.now());
                 provider.publish(id, answers);
             }
-            Noted::Yes => {}
-            Noted::No(_) => {}
+            Noted::Yes if is_delivered => provider.delivered(&id),
+            Noted::Yes | Noted::No(_) => {}
             Noted::Broken => {
                 // The money has moved; that it has is found out again.
                 if let Some(quote) = &mut ticket.quote {
@@ -82,6 +82,9 @@ impl<S: Service> Provider<S> {
                 }
                 ticket.noted = Some(Stage::Settling);
                 provider.move_money(ticket, answers);
+                if is_delivered {
+                    provider.delivered(&id);
+                }
             }
         });
     }

@@ -50,15 +50,9 @@ impl<S: Service> Provider<S> {
     /// Commits what was noted, and does what it permits, until there is nothing more.
     pub(super) async fn flush(&mut self) {
         loop {
-            let sent = std::mem::take(&mut self.sent);
-            if !sent.is_empty()
-                && let Err(error) = self.ledger.sent(sent).await
-            {
-                self.observer.warn(format!("{error}"));
-            }
             let notes = std::mem::take(&mut self.notes);
             if notes.is_empty() {
-                return;
+                break;
             }
             let (steps, afters): (Vec<Step>, Vec<After<S>>) = notes.into_iter().unzip();
             let ledger = Arc::clone(&self.ledger);
@@ -79,6 +73,13 @@ impl<S: Service> Provider<S> {
                     }
                 }
             }
+        }
+        // After the steps: an answer may have been delivered whose job is done only now.
+        let sent = std::mem::take(&mut self.sent);
+        if !sent.is_empty()
+            && let Err(error) = self.ledger.sent(sent).await
+        {
+            self.observer.warn(format!("{error}"));
         }
     }
 

@@ -1,5 +1,7 @@
 //! One call after the other: what is asked for, what is paid, who has it in the end.
 
+use rialto_ledger::ledger::Ledger as _;
+use rialto_ledger::sqlite::Sqlite;
 use serde_json::json;
 
 use crate::market::{BALANCE, CUSTOMER, Market, PROVIDER, invoice};
@@ -65,7 +67,7 @@ fn a_call_runs_when_an_ordinary_invoice_is_paid() {
 
 fn what_is_held_goes_back_if_the_call_fails() {
     let market = Market::holding();
-    let provider = market.serve(&["--price", "*=5", "--timeout-secs", "2"]);
+    let mut provider = market.serve(&["--price", "*=5", "--timeout-secs", "2"]);
     let customer = market.customer(&provider);
     for (tool, code) in
         [("crash", "upstream_unavailable"), ("broken", "tool_error"), ("sulk", "tool_error"), ("hang", "timeout")]
@@ -78,6 +80,10 @@ fn what_is_held_goes_back_if_the_call_fails() {
         assert!(runtime().block_on(paying).unwrap().is_err(), "{tool}: the payment came back");
         market.wait_for_balances(0, 0);
     }
+    // The answers were on their way before the money was, and are not sent for ever.
+    provider.process.stop();
+    let ledger = Sqlite::open(&market.ledger_directory(&provider.pubkey)).unwrap();
+    assert_eq!(runtime().block_on(ledger.status()).unwrap().unsent, 0);
 }
 
 fn what_is_paid_is_credited_if_the_call_fails_and_pays_the_next() {

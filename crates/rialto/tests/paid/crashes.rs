@@ -63,17 +63,9 @@ fn with_held_money() {
     let storm = Storm::new(&market, "held money", size());
     let crowd = storm.rage(&FLAGS);
     storm.every_call_ended_once(&crowd);
-    // Money that was held is taken for what succeeded, and for nothing else.
-    crowd.look(|stories| {
-        for (id, story) in stories {
-            let invoice = story.invoice().unwrap_or_else(|| panic!("{id} cost nothing: {story:?}"));
-            let paid = market.bank.course(CUSTOMER, invoice.hash) == Some(Course::Paid);
-            assert_eq!(paid, story.succeeded(), "{id}: {story:?}");
-        }
-        let successes = stories.values().filter(|story| story.succeeded()).count();
-        assert_eq!(market.earned_and_spent().0, PRICE * u64::try_from(successes).unwrap());
-    });
+    storm.held_money_is_taken_for_successes(&crowd);
     storm.the_ledger_agrees(&crowd, Source::Sqlite(&market.ledger_directory(crowd.provider())));
+    the_operator_is_content(&market);
 }
 
 fn with_ordinary_invoices() {
@@ -82,6 +74,13 @@ fn with_ordinary_invoices() {
     let crowd = storm.rage(&FLAGS);
     storm.every_call_ended_once(&crowd);
     storm.the_ledger_agrees(&crowd, Source::Sqlite(&market.ledger_directory(crowd.provider())));
+    the_operator_is_content(&market);
+}
+
+/// What the operator is told about it.
+fn the_operator_is_content(market: &Market) {
+    let mut check = market.world.rialto("provider", &["ledger", "check"]);
+    assert!(check.end().success(), "{}", check.told());
 }
 
 /// What the provider is told. Limits are for other tests.
@@ -199,6 +198,19 @@ impl<'a> Storm<'a> {
             }
         });
         assert_eq!(self.market.bank.total(), Msat::from_sat(2 * BALANCE).unwrap(), "no money is made");
+    }
+
+    /// Money that was held is taken for what succeeded, and for nothing else.
+    pub(crate) fn held_money_is_taken_for_successes(&self, crowd: &Crowd) {
+        crowd.look(|stories| {
+            for (id, story) in stories {
+                let invoice = story.invoice().unwrap_or_else(|| panic!("{id} cost nothing: {story:?}"));
+                let paid = self.market.bank.course(CUSTOMER, invoice.hash) == Some(Course::Paid);
+                assert_eq!(paid, story.succeeded(), "{id}: {story:?}");
+            }
+            let successes = stories.values().filter(|story| story.succeeded()).count();
+            assert_eq!(self.market.earned_and_spent().0, PRICE * u64::try_from(successes).unwrap());
+        });
     }
 
     /// The books say the same: what came in is earned, or somebody's credit; and for each customer it adds up.

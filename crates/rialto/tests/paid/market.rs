@@ -11,6 +11,7 @@ use rialto_payment::wallet::{Receipt, Wallet};
 use rialto_wallet::reference;
 use rialto_wallet::testing::{Options, Style, TestWallet};
 
+use crate::nostr_side::actor;
 use crate::nostr_side::customer::Customer;
 use crate::nostr_side::event::Event;
 use crate::nostr_side::process::Process;
@@ -59,10 +60,7 @@ impl Market {
 
     /// A file with the address of a wallet.
     pub(crate) fn keep_wallet(&self, name: &str, account: usize) -> PathBuf {
-        let path = self.world.path().join(name);
-        fs::write(&path, self.bank.uri(account).unwrap().reveal()).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        path
+        self.keep(name, self.bank.uri(account).unwrap().reveal())
     }
 
     /// Begins to serve, with these flags.
@@ -72,6 +70,25 @@ impl Market {
         let mut all = vec!["--wallet", wallet.as_str()];
         all.extend_from_slice(flags);
         self.world.serve(&[&self.relay], &all)
+    }
+
+    /// One of several workers that serve with one key, each as if on a machine of its own.
+    #[track_caller]
+    pub(crate) fn serve_worker(&self, number: usize, flags: &[&str]) -> Provider {
+        let wallet = format!("file:{}", self.world.path().join("wallet").display());
+        let mut all = vec!["--wallet", wallet.as_str()];
+        all.extend_from_slice(flags);
+        let program = std::env::current_exe().unwrap();
+        let server = [program.to_str().unwrap(), actor::ACTOR, self.world.path().to_str().unwrap()];
+        self.world.serve_command(&format!("worker-{number}"), &[&self.relay], &all, &server)
+    }
+
+    /// A file that only we can read.
+    pub(crate) fn keep(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.world.path().join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        path
     }
 
     pub(crate) fn customer(&self, provider: &Provider) -> Customer {

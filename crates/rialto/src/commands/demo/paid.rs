@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 
 use super::Teller;
 use super::market::{PATIENCE, Stage, failed, make_private};
-use crate::environment::Environment;
+use crate::environment::{self, Environment};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::secret_file::{self, What};
@@ -45,7 +45,7 @@ pub(super) async fn show(teller: &Teller, environment: &Environment) -> Outcome 
 fn program(environment: &Environment) -> Option<PathBuf> {
     let beside = std::env::current_exe().ok().and_then(|path| Some(path.parent()?.join(PROGRAM)));
     let built = ["release", "debug"].map(|profile| PathBuf::from(format!("lightning/target/{profile}/{PROGRAM}")));
-    let named = environment.raw("RIALTO_LIGHTNING").map(PathBuf::from);
+    let named = environment.raw(environment::LIGHTNING).map(PathBuf::from);
     named.into_iter().chain(beside).chain(built).find(|path| path.is_file())
 }
 
