@@ -40,6 +40,18 @@ impl Customer {
     }
 
     pub(crate) fn with_keys(relay: &str, provider: &str, keys: Keys) -> Self {
+        // Plain answers are asked for by author, so that one without our `p` is seen as well.
+        Self::hearing(relay, provider, keys, json!({ "kinds": [RESPONSE, FEEDBACK], "authors": [provider] }))
+    }
+
+    /// One of many, who hears only what is addressed to it: what all hear of all grows with the square of their number.
+    pub(crate) fn one_of_many(relay: &str, provider: &str) -> Self {
+        let keys = Keys::generate();
+        let own = json!({ "kinds": [RESPONSE, FEEDBACK], "authors": [provider], "#p": [hex_key(&keys)] });
+        Self::hearing(relay, provider, keys, own)
+    }
+
+    fn hearing(relay: &str, provider: &str, keys: Keys, plain: Value) -> Self {
         let received: Log<Received> = Log::default();
         let (kept, reader) = (received.clone(), keys.clone());
         let link = Client::connect(relay, move |_, event| {
@@ -51,8 +63,6 @@ impl Customer {
             kept.push(Received { event, sealed });
         });
         let me = hex_key(&keys);
-        // Plain answers are asked for by author, so that one without our `p` is seen as well.
-        let plain = json!({ "kinds": [RESPONSE, FEEDBACK], "authors": [provider] });
         link.subscribe("answers", &[plain, json!({ "kinds": [sealed::WRAP], "#p": [me] })]);
         Self { keys, provider: provider.to_owned(), link, received }
     }

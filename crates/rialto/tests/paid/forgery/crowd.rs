@@ -45,7 +45,7 @@ impl Crowd {
         let mut all = vec!["--price", &price, "--rate-per-key", "0", "--rate", "0"];
         all.extend_from_slice(flags);
         let provider = market.serve(&all);
-        let customers = (0..CUSTOMERS).map(|_| market.customer(&provider)).collect();
+        let customers = (0..CUSTOMERS).map(|_| Customer::one_of_many(&market.relay, &provider.pubkey)).collect();
         let flags = all.into_iter().map(str::to_owned).collect();
         Self { market, customers, provider, flags }
     }
