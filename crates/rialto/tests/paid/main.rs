@@ -7,13 +7,10 @@
 mod mint;
 #[path = "../nostr/mod.rs"]
 mod nostr_side;
-<<<<<<< HEAD
 #[path = "../interop/peers.rs"]
 mod peers;
-=======
 #[path = "../../../ledger/tests/ledger/server.rs"]
 mod server;
->>>>>>> crash
 #[path = "../stage/mod.rs"]
 mod stage;
 
@@ -22,20 +19,13 @@ mod market;
 
 mod calls;
 mod crashes;
-<<<<<<< HEAD
 mod ecash;
 mod forgery;
+mod workers;
 
 fn main() {
     nostr_side::actor::play_if_asked();
     let together = [calls::CASES, ecash::CASES, forgery::LATE, forgery::CLAIMS, forgery::WALLETS];
     // These need all of the machine.
-    stage::runner::main(&together, &[crashes::CASES]);
-=======
-mod workers;
-
-fn main() {
-    nostr_side::actor::play_if_asked();
-    stage::runner::main(&[calls::CASES], &[crashes::CASES, workers::CASES]);
->>>>>>> crash
+    stage::runner::main(&together, &[crashes::CASES, workers::CASES]);
 }
