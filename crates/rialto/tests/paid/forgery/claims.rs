@@ -156,7 +156,7 @@ fn what_a_customer_says_is_no_payment() {
             7 => tell(customer, &customer.keys, &about(FEEDBACK, "").tag(&["status", "success"]), number),
             8 => tell(customer, &customer.keys, &about(FEEDBACK, "").tag(&["status", "payment-accepted"]), number),
             9 => {
-                tell(customer, &customer.keys, &about(RESPONSE, "{\"paid\":true}").tag(&["status", "success"]), number)
+                tell(customer, &customer.keys, &about(RESPONSE, "{\"paid\":true}").tag(&["status", "success"]), number);
             }
             _ => {}
         }
