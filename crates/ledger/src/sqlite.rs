@@ -29,6 +29,9 @@ const QUEUE: usize = 1024;
 /// Steps in one transaction.
 const MAX_STEPS: usize = 4096;
 
+/// What SQLite keeps in memory, in KiB (a negative number, as SQLite has it).
+const CACHE_KIB: i64 = -64 * 1024;
+
 /// How long another program that has the file open for a moment (a backup) is waited for.
 const BUSY: Duration = Duration::from_secs(10);
 
@@ -140,6 +143,8 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
+    // Ids are spread over all of the tables: with the pages of a large ledger at hand, it costs what a small one does.
+    connection.pragma_update(None, "cache_size", CACHE_KIB)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())
 }

@@ -175,4 +175,10 @@ pub trait Purse: Wallet {
 
     /// Takes a token of ours back that nobody has spent; says how much came in.
     fn take_back<'a>(&'a self, token: &'a Secret) -> Later<'a, Msat>;
+
+    /// Pays everything above `keep` to a Lightning address; says what has left.
+    fn sweep<'a>(&'a self, keep: Msat, address: &'a str) -> Later<'a, Msat> {
+        let _ = (keep, address);
+        Box::pin(std::future::ready(Err(Error::Unsupported("sweep"))))
+    }
 }

@@ -16,6 +16,7 @@ use rialto_ledger::ledger::{self, Ledger};
 use rialto_ledger::postgres::Postgres;
 use rialto_ledger::sqlite::Sqlite;
 use rialto_payment::secret::Secret;
+use rialto_payment::wallet::Purse;
 use rialto_provider::plan::Plan;
 use rialto_provider::provider::{self, Books, watches};
 use rialto_provider::till::Till;
@@ -27,6 +28,7 @@ use rialto_wallet::reference::Opened;
 use tokio::sync::watch;
 
 pub(crate) use arguments::Arguments;
+use prices::Sweep;
 
 use crate::commands::gateway::{make_plan, new_guard, refuse_loops, tell};
 use crate::commands::wait_for;
@@ -41,6 +43,9 @@ use crate::wallet;
 /// How long a server may take to start before the rest is offered without it. A first `npx` fetches packages.
 const SERVERS_START: Duration = Duration::from_secs(60);
 
+/// How often money is sent on. Each time costs fees.
+const SWEEP_EVERY: Duration = Duration::from_secs(600);
+
 pub(crate) fn run(arguments: Arguments, environment: &Environment, talk: &Talk) -> Outcome {
     refuse_loops()?;
     let identity = identity::load(Role::Provider, arguments.key(), environment)?;
@@ -51,9 +56,9 @@ pub(crate) fn run(arguments: Arguments, environment: &Environment, talk: &Talk) 
     let mut hub = make_plan("rialto serve", &one, settings, environment, talk)?;
     hub.startup_grace = hub.startup_grace.max(SERVERS_START);
     service.restrict(&mut hub)?;
-    let (wallet, shared) = (service.wallet.clone(), service.ledger.clone());
+    let (wallet, shared, sweep) = (service.wallet.clone(), service.ledger.clone(), service.sweep.clone());
     let plan = service.plan(&hub);
-    wait_for(serve(Setup { identity, given, plan, hub, listen, wallet, shared }, environment, *talk))
+    wait_for(serve(Setup { identity, given, plan, hub, listen, wallet, shared, sweep }, environment, *talk))
 }
 
 struct Setup {
@@ -67,10 +72,11 @@ struct Setup {
     wallet: Option<Secret>,
     /// The address of a database that several workers share.
     shared: Option<Secret>,
+    sweep: Option<Sweep>,
 }
 
 async fn serve(setup: Setup, environment: &Environment, talk: Talk) -> Outcome {
-    let Setup { identity, given, mut plan, hub, listen, wallet, shared } = setup;
+    let Setup { identity, given, mut plan, hub, listen, wallet, shared, sweep } = setup;
     let ledger = ledger(shared.as_ref(), &plan).await.map_err(|error| no_ledger(&error, &identity))?;
     greeting::key(&talk, &identity);
     let (built_in, relays) = relays(given, listen).await?;
@@ -92,11 +98,16 @@ async fn serve(setup: Setup, environment: &Environment, talk: Talk) -> Outcome {
     let greeted = tokio::spawn(greeting::ready(talk, plan.clone(), pool.clone(), is_ready));
     let watched = tokio::spawn(watch_relays(pool.clone(), aside.clone()));
     let clock = Arc::new(SystemClock);
+    let purse = till.as_ref().and_then(|till| till.purse.clone());
+    let swept = purse.zip(sweep).map(|(purse, sweep)| tokio::spawn(sweep_on(purse, sweep, aside.clone())));
     let books = Books { ledger, till };
     let served =
         Box::pin(provider::run(plan, books, hub.clone(), (pool, arrivals), clock, observer, signals.asked())).await;
     greeted.abort();
     watched.abort();
+    if let Some(swept) = swept {
+        swept.abort();
+    }
     // If servers do not end in time, the guard ends them.
     signals.or(hub.stop()).await;
     drop(hub);
@@ -154,6 +165,19 @@ async fn till(
         greeting::wallet(talk, &opened.wallet().name(), abilities.hold);
     }
     Ok(Some(Till { wallet: opened.wallet(), purse, holds: abilities.hold }))
+}
+
+/// Sends on what is more than should stay, for as long as we serve.
+async fn sweep_on(purse: Arc<dyn Purse>, sweep: Sweep, aside: Arc<Aside>) {
+    let mut rounds = tokio::time::interval(SWEEP_EVERY);
+    loop {
+        rounds.tick().await;
+        match purse.sweep(sweep.keep, &sweep.address).await {
+            Ok(left) if left.is_zero() => {}
+            Ok(left) => aside.say(Tone::Info, format!("{left} went to {}", sweep.address)),
+            Err(error) => aside.say(Tone::Warn, format!("nothing could be sent to {}: {error}", sweep.address)),
+        }
+    }
 }
 
 /// The relays to use, and our own if it was started.

@@ -2,6 +2,7 @@
 
 use super::branch::Branch;
 use super::memory::{Asked, Sent};
+use super::{Address, NoAddress};
 use super::{Cap, Cashu, msat, token};
 use rialto_payment::amount::Msat;
 use rialto_payment::invoice::Invoice;
@@ -85,6 +86,13 @@ impl Purse for Cashu {
                 self.memory.remove::<Sent>(&id).await?;
             }
             taken
+        })
+    }
+
+    fn sweep<'a>(&'a self, keep: Msat, address: &'a str) -> Later<'a, Msat> {
+        Box::pin(async move {
+            let address: Address = address.parse().map_err(|error: NoAddress| Error::Refused(error.to_string()))?;
+            Cashu::sweep(self, keep, &address).await
         })
     }
 }

@@ -15,7 +15,7 @@ use rialto_wire::dvmcp::request::OpenJobs;
 use rialto_wire::service::Wire;
 
 use crate::commands::gateway::SettingFlags;
-use crate::commands::serve::prices::{PriceFlags, Tariff};
+use crate::commands::serve::prices::{PriceFlags, Sweep, Tariff};
 use crate::environment::Environment;
 use crate::failure::{Failure, Outcome};
 use crate::identity::Identity;
@@ -143,6 +143,7 @@ pub(super) struct Service {
     pub(super) wallet: Option<Secret>,
     /// The address of the database that is shared.
     pub(super) ledger: Option<Secret>,
+    pub(super) sweep: Option<Sweep>,
 }
 
 impl Arguments {
@@ -188,6 +189,7 @@ impl Arguments {
             record,
             tariff,
             wallet,
+            sweep: self.prices.sweep()?,
             ledger: self.ledger.as_deref().map(|text| ledger::address(text, environment)).transpose()?,
         })
     }

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use clap::Args;
 use nostr::prelude::PublicKey;
+use rialto_payment::amount::Msat;
 use rialto_payment::price::{Prices, Rule};
 use rialto_payment::secret::Secret;
 use rialto_provider::plan::DEFAULT_QUOTE;
+use rialto_wallet::cashu::Address;
 use serde::Deserialize;
 
 use crate::environment::Environment;
@@ -36,6 +38,14 @@ pub(crate) struct PriceFlags {
     /// Take ecash of this mint, and Lightning through it, with a wallet that is built in; may be repeated
     #[arg(long, value_name = "URL", conflicts_with = "wallet")]
     mint: Vec<String>,
+
+    /// Send what gathers in the wallet that is built in to this Lightning address (name@domain), now and then
+    #[arg(long, value_name = "ADDRESS", requires = "mint")]
+    sweep_to: Option<String>,
+
+    /// How much stays in it, in satoshis
+    #[arg(long, value_name = "SAT", default_value_t = 10_000, requires = "sweep_to")]
+    sweep_above: u64,
 
     /// How long a quote can be paid
     #[arg(long, value_name = "N", default_value_t = DEFAULT_QUOTE.as_secs(), value_parser = clap::value_parser!(u64).range(1..=86_400))]
@@ -94,7 +104,23 @@ pub(super) struct Tariff {
     pub(super) quote: Duration,
 }
 
+/// Where money goes that is more than should stay.
+#[derive(Debug, Clone)]
+pub(super) struct Sweep {
+    pub(super) address: String,
+    pub(super) keep: Msat,
+}
+
 impl PriceFlags {
+    pub(super) fn sweep(&self) -> Result<Option<Sweep>, Failure> {
+        let Some(address) = self.sweep_to.clone() else { return Ok(None) };
+        address.parse::<Address>().map_err(|error| {
+            Failure::usage("--sweep-to is no Lightning address").because(&error).code("address_invalid")
+        })?;
+        let keep = crate::money::sat(self.sweep_above, "--sweep-above")?;
+        Ok(Some(Sweep { address, keep }))
+    }
+
     /// The wallet that is paid; none if nothing costs anything.
     pub(super) fn wallet(&self, tariff: &Tariff, environment: &Environment) -> Result<Option<Secret>, Failure> {
         let given = match &self.wallet {
@@ -172,6 +198,8 @@ mod tests {
         PriceFlags {
             wallet: None,
             mint: Vec::new(),
+            sweep_to: None,
+            sweep_above: 0,
             quote_secs: 1,
             price: price.iter().map(ToString::to_string).collect(),
             prices,
