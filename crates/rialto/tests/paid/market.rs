@@ -51,6 +51,9 @@ impl Market {
         let (bank, payer) = runtime().block_on(async {
             let bank = TestWallet::start(&relay, options).await.unwrap();
             let payer = reference::open(&bank.uri(CUSTOMER).unwrap()).unwrap().wallet();
+            // Until a wallet has answered once, each request changes the subscription; answers to others that are on their way
+            // then can be lost.
+            payer.balance().await.unwrap();
             (bank, payer)
         });
         let market = Self { world, relay, _relay: process, bank, payer };

@@ -8,6 +8,7 @@ use super::crowd::{CUSTOMERS, Crowd, PRICE, TRIES, note};
 use crate::market::{Market, PROVIDER};
 use crate::nostr_side::PATIENCE;
 use crate::nostr_side::client::Client;
+use crate::nostr_side::customer::Customer;
 use crate::nostr_side::event::{Draft, Event};
 use crate::nostr_side::log::{Log, until};
 use crate::nostr_side::sealed;
@@ -55,8 +56,8 @@ fn unquotable(case: &str, faults: [&str; 2]) {
         let answers = customer.answers(&id);
         assert_eq!((answers.error().as_str(), answers.statuses()), ("busy", vec!["error"]), "{answers:#?}");
     });
-    let (paid, unserved) = crowd.pay_some();
-    crowd.report(case, TRIES, &paid, unserved);
+    let (paid, unserved) = crowd.pay_some("paid");
+    crowd.report(case, &paid, unserved);
 }
 
 fn an_invoice_over_nothing_is_not_passed_on() {
@@ -81,13 +82,13 @@ fn a_payment_that_is_told_many_times_is_one_payment() {
         told.iter().for_each(|notice| link.send(&json!(["EVENT", notice])));
     }
     link.publish(&told[0]);
-    crowd.customers.iter().for_each(|customer| customer.barrier());
+    crowd.customers.iter().for_each(Customer::barrier);
     let after = crowd.quotes("after", CUSTOMERS);
     unserved += crowd.pay(&after);
     let earned = PRICE * (TRIES + CUSTOMERS) as u64;
     crowd.market.wait_for_balances(earned, earned);
     let all = [jobs, after].concat();
-    crowd.report("payment told many times", TRIES, &all, unserved);
+    crowd.report("payment told many times", &all, unserved);
 }
 
 fn an_invoice_is_for_one_call() {
@@ -106,10 +107,10 @@ fn an_invoice_is_for_one_call() {
     let mut unserved = crowd.pay(&jobs);
     // Now the wallet says of it that it is paid, which it is, for another call.
     again("after");
-    let (mut paid, more) = crowd.pay_some();
+    let (mut paid, more) = crowd.pay_some("paid");
     unserved += more;
     paid.extend(jobs);
-    crowd.report("one invoice for two calls", TRIES, &paid, unserved);
+    crowd.report("one invoice for two calls", &paid, unserved);
 }
 
 fn what_a_stranger_says_in_a_wallets_name_is_no_payment() {
@@ -133,9 +134,9 @@ fn what_a_stranger_says_in_a_wallets_name_is_no_payment() {
             link.publish(&draft.sign(&stranger));
         }
     }
-    let (paid, unserved) = crowd.pay_some();
+    let (paid, unserved) = crowd.pay_some("paid");
     crowd.all_wait(&jobs);
-    crowd.report("wallet's answer by a stranger", TRIES, &paid, unserved);
+    crowd.report("wallet's answer by a stranger", &paid, unserved);
 }
 
 fn what_the_wallet_does_not_confirm_is_no_payment() {
@@ -145,11 +146,11 @@ fn what_the_wallet_does_not_confirm_is_no_payment() {
     let jobs = crowd.quotes("job", TRIES);
     crowd.each_of(&jobs, |_, job| crowd.market.pay(&job.invoice).unwrap());
     until("the wallet says that it was paid", PATIENCE, || notices.look(<[Event]>::len) >= TRIES);
-    crowd.customers.iter().for_each(|customer| customer.barrier());
+    crowd.customers.iter().for_each(Customer::barrier);
     crowd.all_wait(&jobs);
     assert_eq!(crowd.market.world.effects(), [""; 0], "it ran before the wallet had confirmed it");
     // Once it confirms them, they are served.
     crowd.market.bank.faults().clear();
     let unserved = crowd.unserved(&jobs);
-    crowd.report("told, but not confirmed", TRIES, &jobs, unserved);
+    crowd.report("told, but not confirmed", &jobs, unserved);
 }
