@@ -20,7 +20,7 @@ use link::Link;
 pub(crate) use link::words;
 use rialto_payment::secret::Secret;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::types::Type;
@@ -33,15 +33,34 @@ pub const LEASE: Duration = Duration::from_secs(30);
 /// Requests to the writer that may wait; whoever has more waits with them.
 const QUEUE: usize = 1024;
 
-/// What a worker is known by: drawn anew each time it opens the ledger.
+/// What a worker is known by: drawn anew each time it opens the ledger, and whenever it does not know what became of a batch.
+/// What it has may then be in other hands than it believes; the lease of the name it had runs out, and whoever takes over, it
+/// too, learns from the ledger how things are.
 type Presented = [u8; 16];
+
+/// The name of this worker at present.
+#[derive(Debug, Clone)]
+struct Name(Arc<Mutex<Presented>>);
+
+impl Name {
+    fn get(&self) -> Presented {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self) {
+        // Without randomness it keeps its name, and with it what it may have wrong.
+        if let Ok(name) = draw() {
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = name;
+        }
+    }
+}
 
 /// A ledger that is open. Others may have it too.
 #[derive(Debug)]
 pub struct Postgres {
     tasks: mpsc::Sender<Task>,
     reader: Link,
-    worker: Presented,
+    worker: Name,
     lease: Duration,
 }
 
@@ -54,9 +73,9 @@ impl Postgres {
     /// The same with another lease, which all workers must share.
     pub async fn open_with(address: &Secret, key: &Id, lease: Duration) -> Result<Self, Error> {
         let reader = Link::open(address, key).await?;
-        let worker = draw()?;
+        let worker = Name(Arc::new(Mutex::new(draw()?)));
         let (tasks, waiting) = mpsc::channel(QUEUE);
-        let writer = Writer { link: reader.another(), worker, lease, number: 0 };
+        let writer = Writer { link: reader.another(), worker: worker.clone(), lease, number: 0 };
         tokio::spawn(writer.run(waiting));
         let ledger = Self { tasks, reader, worker, lease };
         ledger.renew().await?;
@@ -140,9 +159,10 @@ impl Ledger for Postgres {
 
     fn renew(&self) -> Later<'_, Presence> {
         let lease = json::signed(self.lease.as_millis() as u64);
+        let worker = self.worker.get();
         Box::pin(async move {
             let ask = move |client: Arc<Client>| async move {
-                let owner = self.worker.as_slice();
+                let owner = worker.as_slice();
                 let sql = "SELECT be_here($1, $2 * interval '1 millisecond')";
                 client.query_typed(sql, &[(&owner, Type::BYTEA), (&lease, Type::INT8)]).await?;
                 // Whoever was here a day ago and has no job any more need not be remembered.

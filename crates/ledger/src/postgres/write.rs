@@ -5,7 +5,7 @@
 
 use super::json::{given, outcome, signed};
 use super::link::Link;
-use super::{Presented, read};
+use super::{Name, read};
 use crate::job::{Id, Job, Outcome, Step};
 use crate::ledger::{Error, Horizon};
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(super) enum Task {
 
 pub(super) struct Writer {
     pub(super) link: Link,
-    pub(super) worker: Presented,
+    pub(super) worker: Name,
     pub(super) lease: Duration,
     /// That of the last batch.
     pub(super) number: i64,
@@ -84,7 +84,13 @@ impl Writer {
             batch.sent.into_iter().for_each(|(_, answer)| drop(answer.send(Ok(()))));
             return;
         }
-        match self.take(&steps, &ids).await {
+        let taken = self.take(&steps, &ids).await;
+        if let Err(Error::Unreachable(_)) = taken {
+            // Whether it counts, nobody knows.
+            self.worker.change();
+            self.number = 0;
+        }
+        match taken {
             Ok(outcomes) => {
                 let mut outcomes = outcomes.into_iter();
                 for (steps, answer) in batch.commits {
@@ -118,7 +124,7 @@ impl Writer {
         let text = serde_json::to_string(&steps_given).map_err(|error| Error::Broken(error.to_string()))?;
         let ids: Vec<&[u8]> = ids.iter().map(|id| id.as_slice()).collect();
         let lease = signed(self.lease.as_millis() as u64);
-        let worker = self.worker;
+        let worker = self.worker.get();
         let (text, ids) = (&text, &ids);
         let numbers: Vec<i64> = self
             .link
@@ -151,7 +157,7 @@ impl Writer {
         let number = self.number;
         let unsent = signed(unsent);
         let lease = signed(self.lease.as_millis() as u64);
-        let worker = self.worker;
+        let worker = self.worker.get();
         let rows = self.link.with(|client| async move {
             let sql = "SELECT take_left($1, $2, $3 * interval '1 millisecond', $4)";
             let owner = worker.as_slice();
@@ -182,7 +188,7 @@ impl Writer {
 
     /// Whoever goes in good order leaves its jobs to others at once.
     async fn leave(&self) {
-        let worker = self.worker;
+        let worker = self.worker.get();
         let left = self.link.with(|client| async move {
             let sql = "UPDATE worker SET until = clock_timestamp() WHERE owner = $1";
             client.execute_typed(sql, &[(&worker.as_slice(), Type::BYTEA)]).await

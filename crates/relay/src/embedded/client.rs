@@ -173,18 +173,25 @@ impl Client {
 
     async fn subscribe(&mut self, name: &str, filters: &[&str]) -> Result<Reply, String> {
         // Whatever becomes of the new one, the old one under this name is over.
-        self.close(name);
-        let filters = self.parse_filters(filters)?;
+        let old = self.subscriptions.remove(name);
+        let filters = match self.acceptable(filters) {
+            Ok(filters) => filters,
+            Err(words) => {
+                self.end(old, |_| false);
+                return Err(words);
+            }
+        };
         let limits = &self.engine.options.limits;
-        if self.subscriptions.len() >= limits.max_subscriptions {
-            return Err(format!("restricted: more than {} subscriptions", limits.max_subscriptions));
-        }
         let max_limit = limits.max_limit;
         let size = filters.iter().map(Filter::size).sum();
         let opening: Arc<str> = message::event_opening(name).into();
         let subscription = Arc::new(Subscription { opening: opening.clone(), outbox: self.outbox.clone(), filters });
         let (ticket, as_of) = self.engine.open(subscription.clone());
         self.subscriptions.insert(name.to_owned(), Open { ticket, opening: opening.clone(), size });
+        // What is not kept has to come now or never; what is kept comes with everything else that is.
+        let is_wanted =
+            |event: &Event| !event.storage().is_stored() && subscription.filters.iter().any(|one| one.matches(event));
+        self.end(old, is_wanted);
         let events = self.engine.query(&subscription.filters, as_of, max_limit).await;
         Ok(Reply { opening, events, last_words: vec![message::end_of_stored(name)] })
     }
@@ -215,10 +222,26 @@ impl Client {
     }
 
     fn close(&mut self, name: &str) {
-        if let Some(open) = self.subscriptions.remove(name) {
+        let open = self.subscriptions.remove(name);
+        self.end(open, |_| false);
+    }
+
+    /// Ends a subscription; of what waits for it, only some is still sent.
+    fn end(&self, open: Option<Open>, is_wanted: impl Fn(&Event) -> bool) {
+        if let Some(open) = open {
             self.engine.close(open.ticket);
-            self.outbox.forget(&open.opening);
+            self.outbox.forget(&open.opening, is_wanted);
         }
+    }
+
+    /// The filters of a subscription that may be opened.
+    fn acceptable(&self, filters: &[&str]) -> Result<Vec<Filter>, String> {
+        let filters = self.parse_filters(filters)?;
+        let limit = self.engine.options.limits.max_subscriptions;
+        if self.subscriptions.len() >= limit {
+            return Err(format!("restricted: more than {limit} subscriptions"));
+        }
+        Ok(filters)
     }
 }
 

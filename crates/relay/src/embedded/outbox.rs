@@ -84,10 +84,10 @@ impl Outbox {
         std::mem::take(&mut waiting.letters)
     }
 
-    /// Throws away what waits for a subscription that is over; under the same name there may soon be another.
-    pub(super) fn forget(&self, opening: &Arc<str>) {
+    /// Throws away what waits for a subscription that is over; under the same name there may soon be another, which wants some.
+    pub(super) fn forget(&self, opening: &Arc<str>, is_wanted: impl Fn(&Event) -> bool) {
         let mut waiting = self.lock();
-        waiting.letters.retain(|letter| !Arc::ptr_eq(&letter.opening, opening));
+        waiting.letters.retain(|letter| !Arc::ptr_eq(&letter.opening, opening) || is_wanted(&letter.event));
         waiting.bytes = waiting.letters.iter().map(Letter::len).sum();
     }
 

@@ -134,6 +134,29 @@ async fn ephemeral_events_are_passed_on_and_forgotten() {
 }
 
 #[tokio::test]
+async fn an_ephemeral_event_is_not_lost_when_its_subscription_is_replaced() {
+    const EVENTS: usize = 300;
+    let relay = start().await;
+    let mut reader = Peer::connect(&relay).await;
+    reader.open("live", &[json!({ "kinds": [25910] })]).await;
+    let mut writer = Peer::connect(&relay).await;
+    let mut missing = std::collections::HashSet::new();
+    for number in 0..EVENTS {
+        let event = Draft::new(25910).content(&number.to_string()).sign(&Keys::generate());
+        missing.insert(id(&event));
+        // The reader asks anew while the event is on its way, and has not read what came before.
+        writer.send(json!(["EVENT", event])).await;
+        reader.send(json!(["REQ", "live", { "kinds": [25910], "limit": 1 }, { "ids": [id(&event)] }])).await;
+    }
+    while !missing.is_empty() {
+        let message = reader.next().await;
+        if message[0] == "EVENT" {
+            missing.remove(message[2]["id"].as_str().unwrap());
+        }
+    }
+}
+
+#[tokio::test]
 async fn forged_events_are_refused() {
     let relay = start().await;
     let mut peer = Peer::connect(&relay).await;
