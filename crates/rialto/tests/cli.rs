@@ -25,7 +25,7 @@ use std::path::Path;
 use support::{Run, World, repository};
 
 /// Every command that a user sees, with its parents.
-const COMMANDS: [&str; 62] = [
+const COMMANDS: [&str; 63] = [
     "auth",
     "auth login",
     "auth logout",
@@ -63,6 +63,7 @@ const COMMANDS: [&str; 62] = [
     "wallet",
     "wallet connect",
     "wallet show",
+    "wallet fund",
     "wallet disconnect",
     "wallet history",
     "budget",

@@ -9,7 +9,7 @@ use rialto_payment::wallet::{Purse, Wallet};
 use std::sync::Arc;
 
 /// What can be opened, as it is told to whoever wrote something else.
-pub const SCHEMES: &[&str] = &["nostr+walletconnect://", "lnbits+https://", "lnd+https://"];
+pub const SCHEMES: &[&str] = &["nostr+walletconnect://", "lnbits+https://", "lnd+https://", "cashu+https://"];
 
 /// Why a wallet cannot be opened. What was given is not repeated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

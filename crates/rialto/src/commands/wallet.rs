@@ -1,13 +1,17 @@
 //! `rialto wallet`: the wallet that pays for calls, and what it has paid.
 
-use std::io::Read;
+use std::io::{IsTerminal, Read};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use nostr::prelude::{PublicKey, Timestamp};
+use qrcode::QrCode;
+use qrcode::render::unicode::Dense1x2;
 use rialto_consumer::remote::npub;
 use rialto_ledger::spending::Entry;
+use rialto_payment::amount::Msat;
 use rialto_payment::secret::{PaymentHash, Secret};
-use rialto_payment::wallet::Error;
+use rialto_payment::wallet::{Error, Order, Standing};
 use rialto_wallet::reference::Opened;
 use serde_json::{Value, json};
 
@@ -39,6 +43,11 @@ Examples:
   rialto wallet show
   rialto wallet show --json";
 
+const FUND_EXAMPLES: &str = "\
+Examples:
+  rialto wallet fund 1000
+  rialto wallet fund 1000 --json | head -n 1    The invoice, for a program that pays it";
+
 const DISCONNECT_EXAMPLES: &str = "\
 Examples:
   rialto wallet disconnect";
@@ -50,6 +59,9 @@ Examples:
 
 /// No address is longer.
 const MAX_ADDRESS: u64 = 4096;
+
+/// How long an invoice that puts money into the wallet can be paid.
+const FUND_SECS: u64 = 600;
 
 /// Connect the wallet that pays for calls
 ///
@@ -78,6 +90,13 @@ enum Action {
     /// Show which wallet is connected, what it can do, and how much is in it
     #[command(after_help = SHOW_EXAMPLES)]
     Show,
+    /// Put money into the wallet: shows an invoice, and waits until it is paid from elsewhere
+    #[command(after_help = FUND_EXAMPLES)]
+    Fund {
+        /// How much, in satoshis
+        #[arg(value_name = "SAT", value_parser = clap::value_parser!(u64).range(1..))]
+        sat: u64,
+    },
     /// Forget the wallet
     #[command(after_help = DISCONNECT_EXAMPLES)]
     Disconnect,
@@ -104,6 +123,11 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, talk: &Talk)
         Action::Show => {
             let kept = money::kept(environment)?.ok_or_else(none)?;
             wait_for(show(kept, environment, talk))
+        }
+        Action::Fund { sat } => {
+            let kept = money::kept(environment)?.ok_or_else(none)?;
+            let amount = money::sat(*sat, "SAT")?;
+            wait_for(fund(kept, amount, environment, talk))
         }
         Action::Disconnect => match (money::forget(environment)?, talk.format) {
             (gone, Format::Json) => output::json(&json!({ "disconnected": gone })),
@@ -162,12 +186,49 @@ async fn show(kept: Kept, environment: &Environment, talk: &Talk) -> Outcome {
     print(&look(&money::open(&kept, environment).await?).await?, talk)
 }
 
+async fn fund(kept: Kept, amount: Msat, environment: &Environment, talk: &Talk) -> Outcome {
+    let opened = money::open(&kept, environment).await?;
+    let wallet = opened.wallet();
+    let order = Order { amount, memo: "for the wallet of rialto".to_owned(), expiry: FUND_SECS };
+    let invoice = wallet.make(&order).await.map_err(|error| wallet_failure(&error))?;
+    match talk.format {
+        Format::Json => output::json(&json!({ "invoice": invoice.text, "amount_sat": amount.sat_rounded_down() }))?,
+        Format::Text => {
+            if std::io::stdout().is_terminal()
+                && let Ok(code) = QrCode::new(invoice.text.to_ascii_uppercase())
+            {
+                output::text(&format!("{}\n", code.render::<Dense1x2>().build()))?;
+            }
+            output::text(&format!("{}\n", invoice.text))?;
+        }
+    }
+    talk.info(&format!("pay {amount} to this invoice from any Lightning wallet; waiting …"));
+    let end = tokio::time::Instant::now() + Duration::from_secs(FUND_SECS);
+    let mut rounds = tokio::time::interval(Duration::from_secs(1));
+    while tokio::time::Instant::now() < end {
+        rounds.tick().await;
+        match wallet.look_up(invoice.hash).await {
+            Ok(Standing::Settled { amount }) if talk.format == Format::Json => {
+                return output::json(&json!({ "received_sat": amount.sat_rounded_down() }));
+            }
+            Ok(Standing::Settled { amount }) => {
+                talk.info(&format!("{amount} came in"));
+                return Ok(());
+            }
+            Ok(Standing::Over) => break,
+            // It is asked again.
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Err(Failure::new(Exit::Timeout, "the invoice was not paid").code("payment_expired"))
+}
+
 /// What there is to say of a wallet.
 struct State {
     name: String,
     pays: bool,
     holds: bool,
-    balance: Option<rialto_payment::amount::Msat>,
+    balance: Option<Msat>,
 }
 
 async fn look(opened: &Opened) -> Result<State, Failure> {

@@ -31,7 +31,7 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 /// The mint that all share; `None` without the peers.
-fn mint() -> Option<&'static Mint> {
+pub(crate) fn mint() -> Option<&'static Mint> {
     static MINT: OnceLock<Option<Mint>> = OnceLock::new();
     MINT.get_or_init(|| Some(Mint::start(&Peers::installed()?.mint(), &["--manual"]))).as_ref()
 }

@@ -21,11 +21,12 @@ mod calls;
 mod crashes;
 mod ecash;
 mod forgery;
+mod rails;
 mod workers;
 
 fn main() {
     nostr_side::actor::play_if_asked();
-    let together = [calls::CASES, ecash::CASES, forgery::LATE, forgery::CLAIMS, forgery::WALLETS];
+    let together = [calls::CASES, ecash::CASES, rails::CASES, forgery::LATE, forgery::CLAIMS, forgery::WALLETS];
     // These need all of the machine.
     stage::runner::main(&together, &[crashes::CASES, workers::CASES]);
 }
