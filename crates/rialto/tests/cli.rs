@@ -25,7 +25,7 @@ use std::path::Path;
 use support::{Run, World, repository};
 
 /// Every command that a user sees, with its parents.
-const COMMANDS: [&str; 63] = [
+const COMMANDS: [&str; 64] = [
     "auth",
     "auth login",
     "auth logout",
@@ -64,6 +64,7 @@ const COMMANDS: [&str; 63] = [
     "wallet connect",
     "wallet show",
     "wallet fund",
+    "wallet refund",
     "wallet disconnect",
     "wallet history",
     "budget",

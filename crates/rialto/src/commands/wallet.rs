@@ -1,5 +1,7 @@
 //! `rialto wallet`: the wallet that pays for calls, and what it has paid.
 
+mod refund;
+
 use std::io::{IsTerminal, Read};
 use std::time::Duration;
 
@@ -47,6 +49,10 @@ const FUND_EXAMPLES: &str = "\
 Examples:
   rialto wallet fund 1000
   rialto wallet fund 1000 --json | head -n 1    The invoice, for a program that pays it";
+
+const REFUND_EXAMPLES: &str = "\
+Examples:
+  rialto wallet refund weather";
 
 const DISCONNECT_EXAMPLES: &str = "\
 Examples:
@@ -97,6 +103,9 @@ enum Action {
         #[arg(value_name = "SAT", value_parser = clap::value_parser!(u64).range(1..))]
         sat: u64,
     },
+    /// Ask a service for what it owes you, as ecash that only you can spend
+    #[command(after_help = REFUND_EXAMPLES)]
+    Refund(refund::Arguments),
     /// Forget the wallet
     #[command(after_help = DISCONNECT_EXAMPLES)]
     Disconnect,
@@ -129,6 +138,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, talk: &Talk)
             let amount = money::sat(*sat, "SAT")?;
             wait_for(fund(kept, amount, environment, talk))
         }
+        Action::Refund(arguments) => refund::run(arguments, environment, talk),
         Action::Disconnect => match (money::forget(environment)?, talk.format) {
             (gone, Format::Json) => output::json(&json!({ "disconnected": gone })),
             (true, Format::Text) => {

@@ -126,7 +126,7 @@ fn with_ecash_from_purse_to_purse() {
     let Some(mint) = mint() else { return };
     let world = World::new();
     let (_relay, relay) = world.relay();
-    let mut provider = world.serve(&[&relay], &["--price", "note=5", "--mint", &mint.url]);
+    let mut provider = world.serve(&[&relay], &["--price", "note=5", "--price", "broken=20", "--mint", &mint.url]);
     connect(&world, &format!("cashu+{}", mint.url), "bitcoin");
     // Two hundred satoshis from anywhere.
     let mut funding = world.rialto("customer", &["wallet", "fund", "200", "--json"]);
@@ -137,6 +137,13 @@ fn with_ecash_from_purse_to_purse() {
     assert_eq!(history[0]["rail"], "ecash");
     let left = balance(&world);
     assert!((180..=190).contains(&left), "ten, and what the mint keeps: {left}");
+    // What is paid for a call that fails is the customer's, and comes back.
+    let link = provider.ready["nprofile"].as_str().unwrap();
+    let failed = world.command("customer", &["call", link, "broken", "--relay", &relay]).output().unwrap();
+    assert!(!failed.status.success() && balance(&world) < left);
+    let said = run(&world, &["wallet", "refund", link, "--relay", &relay]);
+    assert!(said.starts_with("cashu"), "{said}");
+    assert!(left - balance(&world) <= 5, "all but what the mint keeps: {left}, {}", balance(&world));
     check(&world, &mut provider);
 }
 
