@@ -1,5 +1,6 @@
 //! The hub: takes requests from any number of clients, finds the server that each is for, passes it on.
 
+mod levels;
 mod requests;
 
 use crate::bridge::{self, Waiting};
@@ -11,6 +12,7 @@ use crate::merge;
 use crate::plan::{Plan, ServerPlan};
 use crate::source::{Figures, Source};
 use bytes::Bytes;
+use levels::{DEFAULT_LEVEL, LEVELS, rank};
 use requests::{level_params, set_level};
 use rialto_mcp::call::Call;
 use rialto_mcp::json;
@@ -102,18 +104,6 @@ struct Entry {
     uris: BTreeMap<String, usize>,
     /// The log messages it wants to see, if it said so.
     level: Option<usize>,
-}
-
-/// The levels of log messages, the least important first.
-const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
-
-/// What a client is shown that has not said what it wants, where others have.
-const DEFAULT_LEVEL: usize = 1;
-
-/// How important a log message is; one of no known level is shown to everybody.
-fn rank(level: Option<&[u8]>) -> usize {
-    let level = level.and_then(json::string);
-    level.and_then(|level| LEVELS.iter().position(|known| *known == level)).unwrap_or(LEVELS.len())
 }
 
 impl View {
@@ -423,34 +413,6 @@ impl Hub {
         for peer in peers {
             peer.forward(note, None).await;
         }
-    }
-
-    /// Notes which log messages a client wants; gives the level that servers must speak at, as written.
-    fn note_level(&self, peer: &Peer, level: &[u8]) -> Vec<u8> {
-        let rank = rank(Some(level));
-        // What is no level is for the server to refuse.
-        if !self.is_shared || rank >= LEVELS.len() {
-            return level.to_vec();
-        }
-        let mut peers = self.peers();
-        if let Some(entry) = peers.get_mut(&peer.serial) {
-            entry.level = Some(rank);
-        }
-        let lowest = peers.values().filter_map(|entry| entry.level).min();
-        lowest.map_or_else(|| level.to_vec(), |lowest| json::quoted(LEVELS[lowest]))
-    }
-
-    /// The log messages that one client wants, as written.
-    pub(crate) fn level_of(&self, peer: &Peer) -> Option<Bytes> {
-        if !self.is_shared {
-            return self.log_level();
-        }
-        let level = self.peers().get(&peer.serial).and_then(|entry| entry.level);
-        Some(json::quoted(LEVELS[level.unwrap_or(DEFAULT_LEVEL)]).into())
-    }
-
-    pub(crate) fn log_level(&self) -> Option<Bytes> {
-        self.log_level.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
