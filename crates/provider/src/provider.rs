@@ -10,6 +10,7 @@ mod money;
 mod notes;
 mod quote;
 mod recovery;
+mod token;
 mod work;
 
 use crate::call::Reply;

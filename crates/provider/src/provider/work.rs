@@ -114,9 +114,17 @@ impl<S: Service> Provider<S> {
             execution.meta = String::from_utf8(json::with_members(&meta, member.as_bytes())).ok();
         }
         if let Body::Refund { mint } = body {
-            let running = self.refund(id, mint);
-            if let Some(job) = self.jobs.get_mut(&id) {
-                job.running = running;
+            match self.refund(id, mint) {
+                Some(running) => {
+                    if let Some(job) = self.jobs.get_mut(&id) {
+                        job.running = Some(running);
+                    }
+                }
+                // A wallet that was there when it was asked for, and is not any more.
+                None => {
+                    let outcome = Err(Failure::new(Code::Unsupported, "ecash is not given here"));
+                    self.ended(Ended { id, outcome });
+                }
             }
             return;
         }

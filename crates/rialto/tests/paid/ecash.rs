@@ -180,6 +180,12 @@ fn the_same_coins_pay_once() {
         }
     }
     assert_eq!((succeeded, bazaar.world.times("note once")), (1, 1));
+    // Nor do they answer a demand; and what was demanded can still be paid.
+    let id = bazaar.customer.post(&bazaar.draft("honest"));
+    bazaar.customer.wait_for_status(&id, "payment-required");
+    assert_eq!(bazaar.pay(&id, &token).error(), "payment_refused");
+    assert_eq!(bazaar.pay(&id, &bazaar.token(5, 3600)).body()["accepted"], true);
+    assert_eq!(bazaar.customer.answers(&id).text(), "done");
 }
 
 fn what_is_credited_pays_the_next_call_or_comes_back_as_a_token() {
