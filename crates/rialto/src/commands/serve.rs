@@ -12,6 +12,7 @@ use std::time::Duration;
 use nostr::prelude::RelayUrl;
 use rialto_hub::Hub;
 use rialto_hub::event::Events;
+use rialto_ledger::job::Stage;
 use rialto_ledger::ledger::{self, Ledger};
 use rialto_ledger::postgres::Postgres;
 use rialto_ledger::sqlite::Sqlite;
@@ -82,9 +83,20 @@ async fn serve(setup: Setup, environment: &Environment, talk: Talk) -> Outcome {
     let (built_in, relays) = relays(given, listen).await?;
     plan.relays = relays.iter().map(|url| url.as_str_without_trailing_slash().to_owned()).collect();
     greeting::relays(&talk, &plan.relays, built_in.is_some());
+    let is_free = plan.prices.are_free();
     let till = match wallet {
-        Some(address) => till(&address, &identity, &plan, environment, &talk).await?,
-        None => None,
+        // A wallet that was connected to buy with is not asked for anything where nothing is sold, or was.
+        Some(address) if !is_free || has_money(&*ledger).await => {
+            match till(&address, &identity, is_free, environment, &talk).await {
+                Ok(till) => Some(till),
+                Err(_) if is_free => {
+                    talk.warn("the wallet does not answer; what is owed to customers, or by them, stays as it is");
+                    None
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        _ => None,
     };
     let (aside, last_words) = Aside::new(talk);
     let aside = Arc::new(aside);
@@ -143,28 +155,31 @@ fn no_ledger(error: &ledger::Error, identity: &Identity) -> Failure {
     }
 }
 
-/// The wallet at work. One that is there but not needed is no reason not to serve.
+/// Whether there is money that a call was paid with, or that is owed.
+async fn has_money(ledger: &dyn Ledger) -> bool {
+    let Ok(status) = ledger.status().await else { return true };
+    let is_open = |(stage, count): &(Stage, u64)| *count > 0 && !matches!(stage, Stage::Running | Stage::Done);
+    !status.held.is_zero() || !status.owed.is_zero() || status.jobs.iter().any(is_open)
+}
+
+/// The wallet at work.
 async fn till(
     address: &Secret,
     identity: &Identity,
-    plan: &Plan,
+    is_free: bool,
     environment: &Environment,
     talk: &Talk,
-) -> Result<Option<Till>, Failure> {
+) -> Result<Till, Failure> {
     let opened = wallet::open(address, identity, environment).await?;
-    let abilities = match wallet::abilities(&opened).await {
-        Ok(abilities) => abilities,
-        Err(_) if plan.prices.are_free() => return Ok(None),
-        Err(failure) => return Err(failure),
-    };
+    let abilities = wallet::abilities(&opened).await?;
     let purse = match &opened {
         Opened::Purse(purse) => Some(purse.clone()),
         Opened::Lightning(_) => None,
     };
-    if !plan.prices.are_free() {
+    if !is_free {
         greeting::wallet(talk, &opened.wallet().name(), abilities.hold);
     }
-    Ok(Some(Till { wallet: opened.wallet(), purse, holds: abilities.hold }))
+    Ok(Till { wallet: opened.wallet(), purse, holds: abilities.hold })
 }
 
 /// Sends on what is more than should stay, for as long as we serve.

@@ -25,6 +25,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_batch_costs_the_sum),
     case!(a_provider_that_was_killed_goes_on_with_its_quotes),
     case!(a_price_needs_a_wallet),
+    case!(where_nothing_is_sold_no_wallet_is_asked),
 ];
 
 fn note(tag: &str) -> serde_json::Value {
@@ -265,4 +266,22 @@ fn a_price_needs_a_wallet() {
     assert!(!process.end().success());
     let said = process.told();
     assert!(said.contains("no wallet") && said.contains("rialto wallet connect"), "{said}");
+}
+
+fn where_nothing_is_sold_no_wallet_is_asked() {
+    let market = Market::holding();
+    // Nobody listens there; a wallet that is asked is waited for.
+    let key = "b889ff5b1513b641e2a139f661a661364979c5beee91842f8f0ef42ab558e9d4";
+    let nowhere = format!("nostr+walletconnect://{key}?relay=ws://127.0.0.1:9&secret={key}");
+    let path = market.world.path().join("wallet");
+    std::fs::write(&path, nowhere).unwrap();
+    let provider = market.serve(&[]);
+    let customer = market.customer(&provider);
+    assert_eq!(customer.call("note", &json!({ "text": "free" })).text(), "free");
+    assert!(!provider.process.told().contains("wallet"), "{}", provider.process.told());
+    let wallet = format!("file:{}", path.display());
+    let arguments = ["serve", "--price", "note=5", "--wallet", &wallet, "--relay", &market.relay, "--", "true"];
+    let mut process = market.world.rialto("seller", &arguments);
+    assert!(!process.end().success());
+    assert!(process.told().contains("the wallet does not answer"), "{}", process.told());
 }
