@@ -8,8 +8,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stderr, reason = "a test that cannot run says so")]
 
-#[path = "nostr/mod.rs"]
-mod nostr_side;
 #[path = "interop/peers.rs"]
 mod peers;
 #[path = "interop/relays.rs"]
@@ -19,17 +17,17 @@ mod report;
 #[path = "interop/run.rs"]
 mod run;
 
-use nostr_side::PATIENCE;
-use nostr_side::customer::Customer;
-use nostr_side::event::{Draft, Event, hex_key};
-use nostr_side::fake_provider::FakeProvider;
-use nostr_side::fake_relay::FakeRelay;
-use nostr_side::log::{Log, until};
-use nostr_side::world::{Provider, RIALTO, World};
 use peers::{Client, Peers, Server, words};
 use relays::{Relay, other_relay, our_relay};
 use run::run;
 use serde_json::{Value, json};
+use torture::nostr_side::PATIENCE;
+use torture::nostr_side::customer::Customer;
+use torture::nostr_side::event::{Draft, Event, hex_key};
+use torture::nostr_side::fake_provider::FakeProvider;
+use torture::nostr_side::fake_relay::FakeRelay;
+use torture::nostr_side::log::{Log, until};
+use torture::nostr_side::world::{Provider, World};
 
 /// A provider in front of an official server.
 fn serve(peers: &Peers, world: &World, url: &str, server: Server) -> Provider {
@@ -56,7 +54,7 @@ fn use_command(world: &World, url: &str, provider: &Provider) -> Vec<String> {
         variable("XDG_CACHE_HOME", "cache"),
     ]);
     command.extend(words(&[
-        RIALTO,
+        torture::rialto(),
         "use",
         provider.ready["npub"].as_str().unwrap(),
         "--relay",
@@ -197,7 +195,7 @@ fn our_client_speaks_to_another_relay() {
     let (_relay, url) = other_relay(&peers, &world);
     let log = Log::default();
     let kept = log.clone();
-    let client = nostr_side::client::Client::connect(&url, move |_, event| kept.push(event));
+    let client = torture::nostr_side::client::Client::connect(&url, move |_, event| kept.push(event));
     let event = Draft::new(5910, "hello").tag(&["c", "list-tools"]).sign(&nostr::key::Keys::generate());
     assert!(client.publish(&event).0);
     client.subscribe("all", &[json!({ "kinds": [5910], "#c": ["list-tools"] })]);
@@ -237,7 +235,8 @@ fn our_own_commands_work_over_another_relay() {
     let Some(peers) = Peers::installed() else { return };
     let world = World::new();
     let (_relay, url) = other_relay(&peers, &world);
-    let provider = world.serve_command("provider", &[&url], &["--name", "example"], &[RIALTO, "mcp", "example"]);
+    let provider =
+        world.serve_command("provider", &[&url], &["--name", "example"], &[torture::rialto(), "mcp", "example"]);
     let npub = provider.ready["npub"].as_str().unwrap();
     let found = customer(&world, &["find", "--relay", &url, "--json"]);
     assert!(found.contains(&provider.pubkey) || found.contains(npub), "{found}");
@@ -258,11 +257,12 @@ fn a_stop_withdraws_the_announcement_from_another_relay() {
     let Some(peers) = Peers::installed() else { return };
     let world = World::new();
     let (_relay, url) = other_relay(&peers, &world);
-    let mut provider = world.serve_command("provider", &[&url], &["--name", "gone"], &[RIALTO, "mcp", "example"]);
+    let mut provider =
+        world.serve_command("provider", &[&url], &["--name", "gone"], &[torture::rialto(), "mcp", "example"]);
     let announced = || {
         let log = Log::default();
         let kept = log.clone();
-        let client = nostr_side::client::Client::connect(&url, move |_, event| kept.push(event));
+        let client = torture::nostr_side::client::Client::connect(&url, move |_, event| kept.push(event));
         client.subscribe("all", &[json!({ "kinds": [31990], "authors": [provider.pubkey] })]);
         log.look(<[Event]>::len)
     };

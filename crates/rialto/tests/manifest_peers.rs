@@ -7,8 +7,6 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-#[path = "nostr/mod.rs"]
-mod nostr_side;
 #[path = "interop/peers.rs"]
 mod peers;
 #[path = "interop/relays.rs"]
@@ -23,17 +21,17 @@ use std::thread;
 
 use nostr::key::Keys;
 use nostr::nips::nip19::ToBech32 as _;
-use nostr_side::PATIENCE;
-use nostr_side::client::Client;
-use nostr_side::event::{Draft, hex_key};
-use nostr_side::host::Host;
-use nostr_side::log::until;
-use nostr_side::process::Process;
-use nostr_side::world::{Provider, World};
 use peers::{Peers, Server, words};
 use relays::{Relay, other_relay, our_relay};
 use run::run;
 use serde_json::{Value, json};
+use torture::nostr_side::PATIENCE;
+use torture::nostr_side::client::Client;
+use torture::nostr_side::event::{Draft, hex_key};
+use torture::nostr_side::host::Host;
+use torture::nostr_side::log::until;
+use torture::nostr_side::process::Process;
+use torture::nostr_side::world::{Provider, World};
 
 /// How many calls are made at once.
 const MANY: usize = 50;

@@ -7,8 +7,6 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-#[path = "nostr/mod.rs"]
-mod nostr_side;
 #[path = "interop/peers.rs"]
 mod peers;
 #[path = "interop/relays.rs"]
@@ -30,16 +28,16 @@ use std::thread;
 
 use nostr_calls::outcomes::{NO_RELAY, OUTCOMES, Outcome};
 use nostr_calls::stage::{Stage, User};
-use nostr_side::PATIENCE;
-use nostr_side::client::Client;
-use nostr_side::event::{Event, hex_key};
-use nostr_side::fake_relay::{FakeRelay, Verdict};
-use nostr_side::host::Host;
-use nostr_side::log::Log;
-use nostr_side::world::World;
 use peers::Peers;
 use relays::other_relay;
 use serde_json::{Value, json};
+use torture::nostr_side::PATIENCE;
+use torture::nostr_side::client::Client;
+use torture::nostr_side::event::{Event, hex_key};
+use torture::nostr_side::fake_relay::{FakeRelay, Verdict};
+use torture::nostr_side::host::Host;
+use torture::nostr_side::log::Log;
+use torture::nostr_side::world::World;
 
 /// The version whose errors have numbers of their own.
 const VERSION: &str = "2025-06-18";

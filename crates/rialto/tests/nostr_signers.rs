@@ -7,8 +7,6 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-#[path = "nostr/mod.rs"]
-mod nostr_side;
 #[path = "interop/peers.rs"]
 mod peers;
 
@@ -17,12 +15,12 @@ use std::path::Path;
 use std::process::Command;
 
 use nostr::prelude::Event;
-use nostr_side::PATIENCE;
-use nostr_side::log::until;
-use nostr_side::process::Process;
-use nostr_side::world::World;
 use peers::Peers;
 use serde_json::{Value, json};
+use torture::nostr_side::PATIENCE;
+use torture::nostr_side::log::until;
+use torture::nostr_side::process::Process;
+use torture::nostr_side::world::World;
 
 /// Which signer.
 type Program = fn(&Peers) -> Vec<String>;

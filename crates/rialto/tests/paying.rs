@@ -5,9 +5,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 #![allow(clippy::print_stdout, reason = "it tells what it has measured")]
 
-#[path = "nostr/mod.rs"]
-mod nostr_side;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -16,19 +13,19 @@ use bitcoin::hashes::{Hash as _, sha256};
 use bitcoin::secp256k1::{Secp256k1, SecretKey};
 use lightning_invoice::{Currency, InvoiceBuilder, PaymentSecret};
 use nostr::key::Keys;
-use nostr_side::event::Draft;
-use nostr_side::fake_provider::{Asked, FakeProvider, text_result};
-use nostr_side::fake_relay::FakeRelay;
-use nostr_side::host::Host;
-use nostr_side::process::Process;
-use nostr_side::world::World;
-use nostr_side::{PATIENCE, runtime};
 use rialto_payment::amount::Msat;
 use rialto_payment::invoice::Invoice;
 use rialto_payment::wallet::{Order, Wallet};
 use rialto_wallet::nwc::{Nwc, Patience};
 use rialto_wallet::testing::{Options, Stage, Style, TestWallet};
 use serde_json::{Value, json};
+use torture::nostr_side::event::Draft;
+use torture::nostr_side::fake_provider::{Asked, FakeProvider, text_result};
+use torture::nostr_side::fake_relay::FakeRelay;
+use torture::nostr_side::host::Host;
+use torture::nostr_side::process::Process;
+use torture::nostr_side::world::World;
+use torture::nostr_side::{PATIENCE, runtime};
 
 /// What the tool says it costs, what the customer allows, and how many calls there are.
 const PRICE: u64 = 5;
@@ -324,7 +321,9 @@ fn nobody_pays_twice_or_too_much_or_the_wrong_one() {
         bank.wallet.faults().add(format!("account={CUSTOMER} method=pay_invoice {fault}").parse().unwrap());
     }
     let (expired, used) = (bank.invoice(PROVIDER, PRICE, 1), bank.invoice(PROVIDER, PRICE, 600));
-    nostr_side::log::until("an invoice has expired", PATIENCE, || nostr_side::event::now() > expired.expires as i64);
+    torture::nostr_side::log::until("an invoice has expired", PATIENCE, || {
+        torture::nostr_side::event::now() > expired.expires as i64
+    });
     let provider = priced(&relay);
     let npub = provider.npub();
     let before = [PROVIDER, CUSTOMER, STRANGER].map(|account| bank.balance(account));

@@ -2,8 +2,8 @@
 
 use crate::peers::{Peers, words};
 use crate::serving::Serving;
-use crate::stage::runner::{Case, case};
 use crate::suite::{Selection, run};
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(rust_sdk_through_the_gateway_in_2025_11_25),

@@ -17,8 +17,6 @@ mod peers;
 mod server;
 #[path = "../interop/serving.rs"]
 mod serving;
-#[path = "../stage/mod.rs"]
-mod stage;
 
 mod findings;
 mod gateway;
@@ -41,6 +39,6 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         [CALL, ..] => client::main(),
-        _ => stage::runner::main(&[own::CASES, own_client::CASES, gateway::CASES], &[]),
+        _ => torture::stage::runner::main(&[own::CASES, own_client::CASES, gateway::CASES], &[]),
     }
 }

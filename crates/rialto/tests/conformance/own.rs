@@ -3,8 +3,8 @@
 use crate::SERVE;
 use crate::peers::{Peers, words};
 use crate::serving::Serving;
-use crate::stage::runner::{Case, case};
 use crate::suite::{Selection, run};
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(our_server_in_older_versions),

@@ -2,8 +2,8 @@
 
 use crate::CALL;
 use crate::peers::Peers;
-use crate::stage::runner::{Case, case};
 use crate::suite::{Selection, run_client};
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] =
     &[case!(our_client_in_older_versions), case!(our_client_in_2025_11_25), case!(our_client_in_2026_07_28)];

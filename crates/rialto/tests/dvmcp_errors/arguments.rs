@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::nostr_side::scene::Scene;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::scene::Scene;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(arguments_are_checked_against_the_schema_before_the_call),

@@ -5,14 +5,14 @@ use std::time::Duration;
 use nostr::key::Keys;
 use serde_json::json;
 
-use crate::nostr_side::PATIENCE;
-use crate::nostr_side::customer::{Answers, Customer};
-use crate::nostr_side::event::{Draft, hex_key};
-use crate::nostr_side::fake_relay::FakeRelay;
-use crate::nostr_side::log::until;
-use crate::nostr_side::scene::Scene;
-use crate::nostr_side::world::World;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::PATIENCE;
+use torture::nostr_side::customer::{Answers, Customer};
+use torture::nostr_side::event::{Draft, hex_key};
+use torture::nostr_side::fake_relay::FakeRelay;
+use torture::nostr_side::log::until;
+use torture::nostr_side::scene::Scene;
+use torture::nostr_side::world::World;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(strangers_may_not_use_a_private_service),

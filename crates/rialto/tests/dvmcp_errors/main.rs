@@ -3,11 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is its own runner")]
 
-#[path = "../nostr/mod.rs"]
-mod nostr_side;
-#[path = "../stage/mod.rs"]
-mod stage;
-
 mod arguments;
 mod crowds;
 mod requests;
@@ -16,7 +11,7 @@ mod silence;
 mod times;
 
 fn main() {
-    nostr_side::actor::play_if_asked();
+    torture::nostr_side::actor::play_if_asked();
     let together = [requests::CASES, arguments::CASES, servers::CASES, crowds::CASES, times::CASES, silence::CASES];
-    stage::runner::main(&together, &[]);
+    torture::stage::runner::main(&together, &[]);
 }

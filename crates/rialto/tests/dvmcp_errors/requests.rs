@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::nostr_side::customer::Answers;
-use crate::nostr_side::fake_relay::FakeRelay;
-use crate::nostr_side::scene::Scene;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::customer::Answers;
+use torture::nostr_side::fake_relay::FakeRelay;
+use torture::nostr_side::scene::Scene;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(content_that_is_no_json_object_is_an_invalid_request),

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::nostr_side::scene::Scene;
-use crate::stage::kill;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::scene::Scene;
+use torture::stage::kill;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_server_that_dies_in_a_call_is_unavailable_and_comes_back),

@@ -3,12 +3,12 @@
 use nostr::key::Keys;
 use serde_json::json;
 
-use crate::nostr_side::customer::FEEDBACK;
-use crate::nostr_side::event::{Draft, Event, hex_key, sign};
-use crate::nostr_side::fake_relay::FakeRelay;
-use crate::nostr_side::scene::Scene;
-use crate::nostr_side::sealed::{self, SEAL, seal, wrap};
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::customer::FEEDBACK;
+use torture::nostr_side::event::{Draft, Event, hex_key, sign};
+use torture::nostr_side::fake_relay::FakeRelay;
+use torture::nostr_side::scene::Scene;
+use torture::nostr_side::sealed::{self, SEAL, seal, wrap};
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(forged_requests_are_not_answered),

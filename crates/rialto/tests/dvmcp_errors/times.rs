@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::nostr_side::event::now;
-use crate::nostr_side::fake_relay::FakeRelay;
-use crate::nostr_side::scene::Scene;
-use crate::nostr_side::sealed;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::event::now;
+use torture::nostr_side::fake_relay::FakeRelay;
+use torture::nostr_side::scene::Scene;
+use torture::nostr_side::sealed;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_request_outside_of_the_window_is_stale),

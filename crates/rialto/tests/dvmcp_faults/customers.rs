@@ -6,13 +6,13 @@ use nostr::key::Keys;
 use nostr::nips::nip19::ToBech32 as _;
 use serde_json::json;
 
-use crate::nostr_side::event::hex_key;
-use crate::nostr_side::fake_provider::FakeProvider;
-use crate::nostr_side::fake_relay::{FakeRelay, Verdict};
-use crate::nostr_side::host::Host;
-use crate::nostr_side::process::Process;
-use crate::nostr_side::world::World;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::event::hex_key;
+use torture::nostr_side::fake_provider::FakeProvider;
+use torture::nostr_side::fake_relay::{FakeRelay, Verdict};
+use torture::nostr_side::host::Host;
+use torture::nostr_side::process::Process;
+use torture::nostr_side::world::World;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_call_outlives_its_connection),
@@ -139,7 +139,7 @@ fn an_exit_code_tells_what_went_wrong() {
         "private-provider",
         &[&relay.url()],
         &["--private", &hex_key(&Keys::generate())],
-        &[crate::nostr_side::world::RIALTO, "mcp", "example"],
+        &[torture::rialto(), "mcp", "example"],
     );
     let secret = private.ready["npub"].as_str().unwrap();
     let expectations: [(&str, &[&str], i32); 5] = [

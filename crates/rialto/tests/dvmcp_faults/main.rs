@@ -3,11 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is its own runner")]
 
-#[path = "../nostr/mod.rs"]
-mod nostr_side;
-#[path = "../stage/mod.rs"]
-mod stage;
-
 mod customers;
 mod outages;
 mod repeats;
@@ -16,9 +11,9 @@ mod stops;
 mod verdicts;
 
 fn main() {
-    nostr_side::actor::play_if_asked();
+    torture::nostr_side::actor::play_if_asked();
     let together = [customers::CASES, outages::CASES, restarts::CASES, stops::CASES, verdicts::CASES];
     // These need all of the machine.
     let alone = [repeats::CASES];
-    stage::runner::main(&together, &alone);
+    torture::stage::runner::main(&together, &alone);
 }

@@ -4,14 +4,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::nostr_side::PATIENCE;
-use crate::nostr_side::customer::Customer;
-use crate::nostr_side::fake_relay::FakeRelay;
-use crate::nostr_side::log::until;
-use crate::nostr_side::random::Random;
-use crate::nostr_side::scene::Scene;
-use crate::nostr_side::world::World;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::PATIENCE;
+use torture::nostr_side::customer::Customer;
+use torture::nostr_side::fake_relay::FakeRelay;
+use torture::nostr_side::log::until;
+use torture::nostr_side::random::Random;
+use torture::nostr_side::scene::Scene;
+use torture::nostr_side::world::World;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_relay_that_is_bounced_twenty_times_loses_no_call),
@@ -143,13 +143,13 @@ fn a_relay_of_ours_that_lost_everything_gets_the_announcement_again() {
     let (mut first, url) = world.relay();
     let provider = world.serve(&[&url], &["--name", "keeper"]);
     first.kill();
-    let listen = crate::nostr_side::client::address(&url);
+    let listen = torture::nostr_side::client::address(&url);
     let second = world.rialto("another-relay", &["relay", "--listen", &listen, "--json"]);
     second.json_line("url");
     until("the announcement is there again", PATIENCE, || {
-        let log = crate::nostr_side::log::Log::default();
+        let log = torture::nostr_side::log::Log::default();
         let kept = log.clone();
-        let client = crate::nostr_side::client::Client::connect(&url, move |_, event| kept.push(event));
+        let client = torture::nostr_side::client::Client::connect(&url, move |_, event| kept.push(event));
         client.subscribe("all", &[json!({ "kinds": [31990], "authors": [provider.pubkey] })]);
         log.look(|all| !all.is_empty())
     });

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::nostr_side::PATIENCE;
-use crate::nostr_side::customer::Customer;
-use crate::nostr_side::event::Event;
-use crate::nostr_side::fake_relay::FakeRelay;
-use crate::nostr_side::log::until;
-use crate::nostr_side::random::Random;
-use crate::nostr_side::sealed::{self, SEAL, WRAP};
-use crate::nostr_side::world::World;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::PATIENCE;
+use torture::nostr_side::customer::Customer;
+use torture::nostr_side::event::Event;
+use torture::nostr_side::fake_relay::FakeRelay;
+use torture::nostr_side::log::until;
+use torture::nostr_side::random::Random;
+use torture::nostr_side::sealed::{self, SEAL, WRAP};
+use torture::nostr_side::world::World;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(ten_thousand_deliveries_of_a_hundred_requests_run_a_hundred_times),

@@ -6,14 +6,14 @@ use nostr::key::Keys;
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::nostr_side::PATIENCE;
-use crate::nostr_side::customer::Customer;
-use crate::nostr_side::fake_relay::FakeRelay;
-use crate::nostr_side::log::until;
-use crate::nostr_side::random::Random;
-use crate::nostr_side::world::World;
-use crate::stage::runner::{Case, case};
-use crate::stage::{is_alive, kill};
+use torture::nostr_side::PATIENCE;
+use torture::nostr_side::customer::Customer;
+use torture::nostr_side::fake_relay::FakeRelay;
+use torture::nostr_side::log::until;
+use torture::nostr_side::random::Random;
+use torture::nostr_side::world::World;
+use torture::stage::runner::{Case, case};
+use torture::stage::{is_alive, kill};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_call_that_ran_when_the_provider_was_killed_has_an_unknown_outcome),
@@ -193,7 +193,7 @@ fn a_second_provider_with_the_same_state_is_refused() {
     let provider = world.serve(&[&relay.url()], &["--name", "one"]);
     // Two of them would each run every request, under whatever name.
     let program = std::env::current_exe().unwrap();
-    let server = [program.to_str().unwrap(), crate::nostr_side::actor::ACTOR, world.path().to_str().unwrap()];
+    let server = [program.to_str().unwrap(), torture::nostr_side::actor::ACTOR, world.path().to_str().unwrap()];
     let url = relay.url();
     for name in ["one", "two"] {
         let arguments = [&["serve", "--json", "--name", name, "--relay", &url, "--"], &server[..]].concat();

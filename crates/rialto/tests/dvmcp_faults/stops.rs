@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::nostr_side::customer::Customer;
-use crate::nostr_side::fake_relay::FakeRelay;
-use crate::nostr_side::scene::Scene;
-use crate::nostr_side::world::World;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::customer::Customer;
+use torture::nostr_side::fake_relay::FakeRelay;
+use torture::nostr_side::scene::Scene;
+use torture::nostr_side::world::World;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(an_interrupt_is_a_clean_stop_too),

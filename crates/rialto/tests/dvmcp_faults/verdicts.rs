@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::nostr_side::customer::Customer;
-use crate::nostr_side::event::Event;
-use crate::nostr_side::fake_relay::{FakeRelay, Verdict};
-use crate::nostr_side::world::World;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::customer::Customer;
+use torture::nostr_side::event::Event;
+use torture::nostr_side::fake_relay::{FakeRelay, Verdict};
+use torture::nostr_side::world::World;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_refusal_by_one_relay_does_not_stop_another),

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::nostr_side::customer::Customer;
-use crate::nostr_side::event::{Event, sign};
-use crate::nostr_side::fake_relay::FakeRelay;
-use crate::nostr_side::random::Random;
-use crate::nostr_side::scene::Scene;
-use crate::nostr_side::sealed;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::customer::Customer;
+use torture::nostr_side::event::{Event, sign};
+use torture::nostr_side::fake_relay::FakeRelay;
+use torture::nostr_side::random::Random;
+use torture::nostr_side::scene::Scene;
+use torture::nostr_side::sealed;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[case!(of_a_hundred_thousand_forged_events_none_is_run)];
 

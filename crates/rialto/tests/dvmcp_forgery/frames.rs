@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::nostr_side::fake_relay::FakeRelay;
-use crate::nostr_side::scene::Scene;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::fake_relay::FakeRelay;
+use torture::nostr_side::scene::Scene;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] =
     &[case!(frames_that_are_no_events_harm_nobody), case!(a_tampered_copy_under_a_known_id_changes_nothing)];

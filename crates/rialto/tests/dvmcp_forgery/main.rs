@@ -3,11 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is its own runner")]
 
-#[path = "../nostr/mod.rs"]
-mod nostr_side;
-#[path = "../stage/mod.rs"]
-mod stage;
-
 mod answers;
 mod floods;
 mod frames;
@@ -15,9 +10,9 @@ mod seals;
 mod strangers;
 
 fn main() {
-    nostr_side::actor::play_if_asked();
+    torture::nostr_side::actor::play_if_asked();
     let together = [seals::CASES, answers::CASES, frames::CASES, strangers::CASES];
     // It needs all of the machine.
     let alone = [floods::CASES];
-    stage::runner::main(&together, &alone);
+    torture::stage::runner::main(&together, &alone);
 }

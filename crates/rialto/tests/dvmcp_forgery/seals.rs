@@ -3,13 +3,13 @@
 use nostr::key::Keys;
 use serde_json::json;
 
-use crate::nostr_side::customer::Customer;
-use crate::nostr_side::event::{Event, hex_key, sign};
-use crate::nostr_side::fake_relay::FakeRelay;
-use crate::nostr_side::scene::Scene;
-use crate::nostr_side::sealed::{SEAL, WRAP, encrypt, open, seal, send, wrap};
-use crate::nostr_side::world::World;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::customer::Customer;
+use torture::nostr_side::event::{Event, hex_key, sign};
+use torture::nostr_side::fake_relay::FakeRelay;
+use torture::nostr_side::scene::Scene;
+use torture::nostr_side::sealed::{SEAL, WRAP, encrypt, open, seal, send, wrap};
+use torture::nostr_side::world::World;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_seal_by_another_than_the_author_is_dropped),
@@ -24,7 +24,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_bomb_of_wraps_ends_and_harms_nobody),
 ];
 
-fn note(customer: &Customer, tag: &str) -> crate::nostr_side::event::Draft {
+fn note(customer: &Customer, tag: &str) -> torture::nostr_side::event::Draft {
     customer.draft("execute-tool", &json!({ "name": "note", "parameters": { "tag": tag } }))
 }
 
@@ -158,7 +158,7 @@ fn an_inner_event_of_another_kind_is_dropped() {
         .map(|kind| {
             let content = json!({ "name": "note", "parameters": { "tag": "kind" } }).to_string();
             let draft =
-                crate::nostr_side::event::Draft::new(kind, content).tag(&["c", "execute-tool"]).tag(&["p", provider]);
+                torture::nostr_side::event::Draft::new(kind, content).tag(&["c", "execute-tool"]).tag(&["p", provider]);
             send(&customer.keys, provider, &draft).1
         })
         .into();
@@ -174,7 +174,7 @@ fn a_bomb_of_wraps_ends_and_harms_nobody() {
     let long = encrypt(&once, provider, &"x".repeat(60_000));
     let mut wraps = vec![wrap(provider, &"[".repeat(60_000))];
     for content in [long[..long.len() / 2].to_owned(), "A".repeat(200_000), format!("Ag{}", "/".repeat(100_000))] {
-        let draft = crate::nostr_side::event::Draft::new(WRAP, content).tag(&["p", provider]);
+        let draft = torture::nostr_side::event::Draft::new(WRAP, content).tag(&["p", provider]);
         wraps.push(draft.sign(&once));
     }
     dropped(&scene, &relay, &wraps);

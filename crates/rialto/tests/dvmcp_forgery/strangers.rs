@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use nostr::key::Keys;
 use serde_json::{Value, json};
 
-use crate::nostr_side::event::Draft;
-use crate::nostr_side::fake_provider::{FakeProvider, text_result};
-use crate::nostr_side::fake_relay::FakeRelay;
-use crate::nostr_side::host::Host;
-use crate::nostr_side::process::Process;
-use crate::nostr_side::world::World;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::event::Draft;
+use torture::nostr_side::fake_provider::{FakeProvider, text_result};
+use torture::nostr_side::fake_relay::FakeRelay;
+use torture::nostr_side::host::Host;
+use torture::nostr_side::process::Process;
+use torture::nostr_side::world::World;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(answers_with_no_more_tags_than_the_specification_wants_are_understood),

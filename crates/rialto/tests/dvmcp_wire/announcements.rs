@@ -3,15 +3,15 @@
 use nostr::nips::nip19::FromBech32 as _;
 use serde_json::json;
 
-use crate::nostr_side::PATIENCE;
-use crate::nostr_side::client::Client;
-use crate::nostr_side::customer::Customer;
-use crate::nostr_side::event::{Event, now};
-use crate::nostr_side::fake_relay::FakeRelay;
-use crate::nostr_side::log::{Log, until};
-use crate::nostr_side::scene::Scene;
-use crate::nostr_side::world::World;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::PATIENCE;
+use torture::nostr_side::client::Client;
+use torture::nostr_side::customer::Customer;
+use torture::nostr_side::event::{Event, now};
+use torture::nostr_side::fake_relay::FakeRelay;
+use torture::nostr_side::log::{Log, until};
+use torture::nostr_side::scene::Scene;
+use torture::nostr_side::world::World;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(an_announcement_has_every_tag_of_the_specification),

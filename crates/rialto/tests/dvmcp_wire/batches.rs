@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::nostr_side::scene::Scene;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::scene::Scene;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_batch_gives_its_results_in_the_order_of_the_calls),

@@ -3,13 +3,13 @@
 use nostr::nips::nip19::ToBech32 as _;
 use serde_json::{Value, json};
 
-use crate::nostr_side::event::{Draft, hash, hex_key, now};
-use crate::nostr_side::fake_provider::{Asked, FakeProvider, text_result};
-use crate::nostr_side::fake_relay::FakeRelay;
-use crate::nostr_side::host::Host;
-use crate::nostr_side::process::Process;
-use crate::nostr_side::world::World;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::event::{Draft, hash, hex_key, now};
+use torture::nostr_side::fake_provider::{Asked, FakeProvider, text_result};
+use torture::nostr_side::fake_relay::FakeRelay;
+use torture::nostr_side::host::Host;
+use torture::nostr_side::process::Process;
+use torture::nostr_side::world::World;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_call_sends_the_request_of_the_specification),

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::nostr_side::customer::Answers;
-use crate::nostr_side::event::{Draft, Event};
-use crate::nostr_side::scene::Scene;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::customer::Answers;
+use torture::nostr_side::event::{Draft, Event};
+use torture::nostr_side::scene::Scene;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_call_is_processing_then_success_then_the_response),

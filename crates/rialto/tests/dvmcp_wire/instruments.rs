@@ -3,14 +3,14 @@
 use nostr::key::Keys;
 use serde_json::json;
 
-use crate::nostr_side::client::Client;
-use crate::nostr_side::customer::Customer;
-use crate::nostr_side::event::{Draft, Event, hex_key};
-use crate::nostr_side::fake_provider::{FakeProvider, text_result};
-use crate::nostr_side::fake_relay::{FakeRelay, Verdict};
-use crate::nostr_side::log::Log;
-use crate::nostr_side::world::World;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::client::Client;
+use torture::nostr_side::customer::Customer;
+use torture::nostr_side::event::{Draft, Event, hex_key};
+use torture::nostr_side::fake_provider::{FakeProvider, text_result};
+use torture::nostr_side::fake_relay::{FakeRelay, Verdict};
+use torture::nostr_side::log::Log;
+use torture::nostr_side::world::World;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(our_customer_and_our_fake_provider_understand_each_other),

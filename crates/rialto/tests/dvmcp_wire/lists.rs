@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::nostr_side::client::Client;
-use crate::nostr_side::customer::{Answers, Customer};
-use crate::nostr_side::event::Event;
-use crate::nostr_side::fake_relay::FakeRelay;
-use crate::nostr_side::log::Log;
-use crate::nostr_side::scene::Scene;
-use crate::nostr_side::world::World;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::client::Client;
+use torture::nostr_side::customer::{Answers, Customer};
+use torture::nostr_side::event::Event;
+use torture::nostr_side::fake_relay::FakeRelay;
+use torture::nostr_side::log::Log;
+use torture::nostr_side::scene::Scene;
+use torture::nostr_side::world::World;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_list_has_the_tags_of_the_specification_and_complete_definitions),

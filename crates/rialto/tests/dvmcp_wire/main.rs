@@ -3,11 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is its own runner")]
 
-#[path = "../nostr/mod.rs"]
-mod nostr_side;
-#[path = "../stage/mod.rs"]
-mod stage;
-
 mod announcements;
 mod batches;
 mod cancelling;
@@ -21,7 +16,7 @@ mod sealing;
 mod sizes;
 
 fn main() {
-    nostr_side::actor::play_if_asked();
+    torture::nostr_side::actor::play_if_asked();
     let together = [
         instruments::CASES,
         announcements::CASES,
@@ -35,5 +30,5 @@ fn main() {
         sealing::CASES,
         customers::CASES,
     ];
-    stage::runner::main(&together, &[]);
+    torture::stage::runner::main(&together, &[]);
 }

@@ -3,13 +3,13 @@
 use nostr::key::Keys;
 use serde_json::{Value, json};
 
-use crate::nostr_side::client::Client;
-use crate::nostr_side::event::{Draft, Event, hex_key, now};
-use crate::nostr_side::log::Log;
-use crate::nostr_side::process::Process;
-use crate::nostr_side::sealed;
-use crate::nostr_side::world::World;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::client::Client;
+use torture::nostr_side::event::{Draft, Event, hex_key, now};
+use torture::nostr_side::log::Log;
+use torture::nostr_side::process::Process;
+use torture::nostr_side::sealed;
+use torture::nostr_side::world::World;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(only_the_newest_announcement_is_kept),

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use crate::nostr_side::fake_relay::FakeRelay;
-use crate::nostr_side::scene::Scene;
-use crate::nostr_side::sealed;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::fake_relay::FakeRelay;
+use torture::nostr_side::scene::Scene;
+use torture::nostr_side::sealed;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_sealed_call_is_answered_like_a_plain_one),
@@ -74,7 +74,7 @@ fn every_wrap_has_a_key_of_its_own_and_a_time_in_the_past() {
     for wrap in &wraps {
         assert_eq!(wrap.problem(), None);
         assert_ne!(wrap.pubkey, scene.provider.pubkey);
-        assert!(wrap.created_at <= crate::nostr_side::event::now());
+        assert!(wrap.created_at <= torture::nostr_side::event::now());
         assert_eq!(wrap.tags("p").len(), 1, "nobody else is named: {wrap:?}");
     }
 }

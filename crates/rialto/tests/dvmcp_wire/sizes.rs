@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::nostr_side::customer::Answers;
-use crate::nostr_side::event::hash;
-use crate::nostr_side::fake_relay::FakeRelay;
-use crate::nostr_side::scene::Scene;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::customer::Answers;
+use torture::nostr_side::event::hash;
+use torture::nostr_side::fake_relay::FakeRelay;
+use torture::nostr_side::scene::Scene;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_result_of_fifty_kilobytes_comes_in_one_event),

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::stage::Stage;
-use crate::stage::gateway::Gateway;
-use crate::stage::line::Line;
-use crate::stage::runner::{Case, case};
-use crate::stage::server::{Life, Server};
+use torture::stage::Stage;
+use torture::stage::gateway::Gateway;
+use torture::stage::line::Line;
+use torture::stage::runner::{Case, case};
+use torture::stage::server::{Life, Server};
 
 pub(crate) const CASES: &[Case] = &[
     case!(questions_and_answers_pass_unchanged),
@@ -53,7 +53,7 @@ fn questions_and_answers_pass_unchanged() {
         for own in [place.to_string(), format!("\"s-{place}\"")] {
             life.send(&question.replace("$ID", &own));
             let is_question = |line: &Line| line.find(&["method"]).is_some() && line.find(&["id"]).is_some();
-            let asked = gateway.find_within(crate::stage::line::PATIENCE, "a question", is_question).unwrap();
+            let asked = gateway.find_within(torture::stage::line::PATIENCE, "a question", is_question).unwrap();
             assert_eq!(asked.0, question.replace("$ID", &asked.id()));
             gateway.send(&answer.replace("$ID", &asked.id()));
             assert_eq!(life.answer(&own).0, answer.replace("$ID", &own));

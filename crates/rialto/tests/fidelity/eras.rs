@@ -1,10 +1,10 @@
 //! A client and a server of different eras: with a handshake (up to 2025-11-25), and without (2026-07-28).
 
-use crate::stage::Stage;
-use crate::stage::gateway::Gateway;
-use crate::stage::line::Line;
-use crate::stage::runner::{Case, case};
-use crate::stage::server::Server;
+use torture::stage::Stage;
+use torture::stage::gateway::Gateway;
+use torture::stage::line::Line;
+use torture::stage::runner::{Case, case};
+use torture::stage::server::Server;
 
 pub(crate) const CASES: &[Case] = &[
     case!(an_older_client_calls_a_newer_server),

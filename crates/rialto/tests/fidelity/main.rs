@@ -3,9 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is its own runner, and plays a server that logs")]
 
-#[path = "../stage/mod.rs"]
-mod stage;
-
 mod asks;
 mod eras;
 mod merging;
@@ -15,8 +12,8 @@ mod results;
 mod slips;
 
 fn main() {
-    stage::puppet::play_if_asked();
+    torture::stage::puppet::play_if_asked();
     let cases =
         [results::CASES, slips::CASES, requests::CASES, notices::CASES, asks::CASES, merging::CASES, eras::CASES];
-    stage::runner::main(&cases, &[]);
+    torture::stage::runner::main(&cases, &[]);
 }

@@ -1,8 +1,8 @@
 //! Several servers as one: names, order, what is hidden, and whose answer is whose.
 
-use crate::stage::Stage;
-use crate::stage::line::Line;
-use crate::stage::runner::{Case, case};
+use torture::stage::Stage;
+use torture::stage::line::Line;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(prefixes_always_conflict_never),

@@ -1,7 +1,7 @@
 //! What servers tell on their own account: logs, changed lists, changed resources.
 
-use crate::stage::Stage;
-use crate::stage::runner::{Case, case};
+use torture::stage::Stage;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(log_messages_pass_unchanged),
@@ -107,7 +107,7 @@ fn unknown_notifications_pass_unchanged() {
         r#"{"jsonrpc":"2.0","vendor":1,"method":"vendor/shout"}"#,
     ] {
         life.send(note);
-        let found = gateway.find_within(crate::stage::line::PATIENCE, "a notification", |line| line.0 == note);
+        let found = gateway.find_within(torture::stage::line::PATIENCE, "a notification", |line| line.0 == note);
         assert!(found.is_some(), "{note}");
     }
 }

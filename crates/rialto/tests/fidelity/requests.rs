@@ -1,7 +1,7 @@
 //! From the client to the server: the introduction, requests, notifications, cancellation, progress tokens.
 
-use crate::stage::Stage;
-use crate::stage::runner::{Case, case};
+use torture::stage::Stage;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(the_introduction_reaches_the_server_unchanged),
@@ -82,7 +82,7 @@ fn unknown_methods_and_notifications_reach_the_only_server() {
         r#"{"jsonrpc":"2.0","params":{"a":0.30},"method":"vendor/shout","z":1}"#,
     ] {
         gateway.send(note);
-        let found = life.find_within(crate::stage::line::PATIENCE, |line| line.find(&["id"]).is_none());
+        let found = life.find_within(torture::stage::line::PATIENCE, |line| line.find(&["id"]).is_none());
         assert_eq!(found.unwrap().0, note);
     }
 }

@@ -1,7 +1,7 @@
 //! From the server to the client: lists, results, errors, the handshake.
 
-use crate::stage::Stage;
-use crate::stage::runner::{Case, case};
+use torture::stage::Stage;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(tools_are_listed_as_written),

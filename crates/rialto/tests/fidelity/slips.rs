@@ -1,7 +1,7 @@
 //! What is meant to slip past: messages that others read differently than we do, and servers that say odd things.
 
-use crate::stage::Stage;
-use crate::stage::runner::{Case, case};
+use torture::stage::Stage;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_carriage_return_cannot_split_a_message),

@@ -6,9 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 use crate::door::{Door, TOKEN, initialize, request, stateless};
-use crate::stage::Stage;
-use crate::stage::runner::{Case, case};
 use crate::wire::{Answer, Ask};
+use torture::stage::Stage;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(only_names_of_this_machine_are_answered),

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::door::{Door, META, SESSION_VERSIONS, call, initialize, request};
-use crate::stage::Stage;
-use crate::stage::line::Line;
-use crate::stage::runner::{Case, case};
 use crate::wire::{Ask, Messages};
+use torture::stage::Stage;
+use torture::stage::line::Line;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_batch_is_answered_as_one_array),

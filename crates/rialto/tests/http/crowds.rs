@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use crate::door::{Door, Oldest, Place, Session, call, stateless, stateless_call};
 use crate::limits::resident;
-use crate::stage::Stage;
-use crate::stage::line::Line;
-use crate::stage::runner::{Case, case};
-use crate::stage::server::Life;
 use crate::wire::Messages;
+use torture::stage::Stage;
+use torture::stage::line::Line;
+use torture::stage::runner::{Case, case};
+use torture::stage::server::Life;
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_hundred_clients_of_every_version_do_not_hear_each_other),

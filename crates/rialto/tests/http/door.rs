@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::ops::Deref;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::stage::Stage;
-use crate::stage::gateway::Gateway;
-use crate::stage::line::Line;
-use crate::stage::server::Server;
 use crate::wire::{Answer, Ask, Messages, Wire};
+use torture::stage::Stage;
+use torture::stage::gateway::Gateway;
+use torture::stage::line::Line;
+use torture::stage::server::Server;
 
 /// The versions that keep sessions over one endpoint.
 pub(crate) const SESSION_VERSIONS: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];

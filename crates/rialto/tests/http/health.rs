@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::door::{Door, call, stateless_call};
-use crate::stage::runner::{Case, case};
-use crate::stage::{Stage, kill};
 use crate::wire::{Answer, Ask, PATIENCE};
+use torture::stage::runner::{Case, case};
+use torture::stage::{Stage, kill};
 
 pub(crate) const CASES: &[Case] =
     &[case!(a_server_that_hangs_is_told_and_so_is_its_recovery), case!(a_server_that_dies_is_there_again_for_all)];

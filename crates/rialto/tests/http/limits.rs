@@ -4,9 +4,9 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use crate::door::{Door, call, request, stateless};
-use crate::stage::Stage;
-use crate::stage::runner::{Case, case};
 use crate::wire::{Ask, PATIENCE};
+use torture::stage::Stage;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_body_that_stalls_is_given_up),

@@ -5,9 +5,6 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-#[path = "../stage/mod.rs"]
-mod stage;
-
 mod door;
 mod wire;
 
@@ -26,7 +23,7 @@ mod stops;
 mod streams;
 
 fn main() {
-    stage::puppet::play_if_asked();
+    torture::stage::puppet::play_if_asked();
     // Hundreds of connections at once, each with two ends.
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).unwrap();
@@ -46,5 +43,5 @@ fn main() {
         access::CASES,
     ];
     // These keep the whole machine busy.
-    stage::runner::main(&together, &[crowds::CASES]);
+    torture::stage::runner::main(&together, &[crowds::CASES]);
 }

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use crate::door::{ABLE, Door, Oldest, call, initialize, request};
-use crate::stage::Stage;
-use crate::stage::runner::{Case, case};
 use crate::wire::{Ask, PATIENCE};
+use torture::stage::Stage;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(everything_is_answered_over_the_stream),

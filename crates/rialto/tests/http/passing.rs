@@ -1,8 +1,8 @@
 //! What passes through over HTTP stays as it is: unknown members, spellings of numbers, the order of keys.
 
 use crate::door::{Door, SESSION_VERSIONS, call, request, stateless};
-use crate::stage::Stage;
-use crate::stage::runner::{Case, case};
+use torture::stage::Stage;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(requests_and_results_pass_unchanged_in_sessions),

@@ -5,9 +5,9 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::door::{Door, call, stateless, stateless_call};
-use crate::stage::runner::{Case, case};
-use crate::stage::{Stage, expect_gone, is_alive, kill};
 use crate::wire::{Messages, PATIENCE};
+use torture::stage::runner::{Case, case};
+use torture::stage::{Stage, expect_gone, is_alive, kill};
 
 pub(crate) const CASES: &[Case] = &[
     case!(servers_come_and_go_without_a_call_being_dropped),

@@ -4,11 +4,11 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
 use crate::door::{Door, META, TOKEN, request, stateless, stateless_call};
-use crate::stage::Stage;
-use crate::stage::line::Line;
-use crate::stage::runner::{Case, case};
-use crate::stage::server::Server;
 use crate::wire::{Ask, Messages};
+use torture::stage::Stage;
+use torture::stage::line::Line;
+use torture::stage::runner::{Case, case};
+use torture::stage::server::Server;
 
 pub(crate) const CASES: &[Case] = &[
     case!(requests_are_answered_without_a_session),

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::door::{Door, META, SESSION_VERSIONS, call, request, stateless, stateless_call};
-use crate::stage::line::Line;
-use crate::stage::runner::{Case, case};
-use crate::stage::server::Life;
-use crate::stage::{Stage, expect_gone, kill};
 use crate::wire::{Ask, PATIENCE};
+use torture::stage::line::Line;
+use torture::stage::runner::{Case, case};
+use torture::stage::server::Life;
+use torture::stage::{Stage, expect_gone, kill};
 
 pub(crate) const CASES: &[Case] = &[
     case!(clients_that_do_not_read_are_not_waited_for_without_end),

@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use crate::door::{Door, SESSION_VERSIONS, Session, call};
-use crate::stage::Stage;
-use crate::stage::line::Line;
-use crate::stage::runner::{Case, case};
-use crate::stage::server::{Life, Server};
 use crate::wire::{Event, Messages, PATIENCE};
+use torture::stage::Stage;
+use torture::stage::line::Line;
+use torture::stage::runner::{Case, case};
+use torture::stage::server::{Life, Server};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_call_goes_on_while_its_client_is_away),

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use crate::stage::line::Line;
+use torture::stage::line::Line;
 
 /// How long anything may take that must come. Long, because the machine may be busy with other things.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

@@ -6,11 +6,11 @@ use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 
-use crate::nostr_side::PATIENCE;
-use crate::nostr_side::log::until;
-use crate::nostr_side::process::Process;
-use crate::nostr_side::world::World;
 use crate::peers::Peers;
+use torture::nostr_side::PATIENCE;
+use torture::nostr_side::log::until;
+use torture::nostr_side::process::Process;
+use torture::nostr_side::world::World;
 
 /// A relay that runs, and its address.
 pub(crate) type Relay = fn(&Peers, &World) -> (Process, String);

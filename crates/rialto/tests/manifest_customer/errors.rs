@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::market::{Market, SEALED, fails};
-use crate::stage::runner::{Case, case};
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(each_error_has_its_exit_code_and_says_why),
@@ -75,7 +75,8 @@ fn a_demand_for_payment_is_one() {
             market.shop.say_text(&order, invoice);
         } else {
             let tags: [&[&str]; 1] = [&["p", &order.event.pubkey]];
-            let letter = market.shop.letter(&market.shop.keys, &order, invoice, &tags, crate::nostr_side::event::now());
+            let letter =
+                market.shop.letter(&market.shop.keys, &order, invoice, &tags, torture::nostr_side::event::now());
             market.relay.publish(&letter);
         }
         let (code, told) = fails(call);

@@ -5,10 +5,10 @@ use nostr::nips::nip19::ToBech32 as _;
 use serde_json::{Value, json};
 
 use crate::market::{Market, SEALED, ends_with, fails, names, output, remarks};
-use crate::nostr_side::event::{Draft, hex_key, now};
-use crate::nostr_side::host::Host;
-use crate::nostr_side::shop::Route;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::event::{Draft, hex_key, now};
+use torture::nostr_side::host::Host;
+use torture::nostr_side::shop::Route;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_service_is_found_shown_and_called),

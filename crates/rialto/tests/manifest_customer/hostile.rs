@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::market::{Market, ends_with, fails, names, output, remarks};
-use crate::nostr_side::shop::forecast_tool;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::shop::forecast_tool;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(tools_with_hostile_schemas_are_left_out_and_named),
@@ -224,11 +224,11 @@ fn a_manifest_that_is_too_long_is_not_read() {
     assert!(!told.contains(&"x".repeat(1000)));
     assert!(!market.relay.published().iter().any(|event| event.kind == 4));
     // One of a whole megabyte is not even taken from the relay; what stands beside it is.
-    let other = crate::nostr_side::shop::Shop::new(&market.relay, "");
+    let other = torture::nostr_side::shop::Shop::new(&market.relay, "");
     let content = json!({
         "mcp_version": "0.1", "name": "larger", "description": "x".repeat(1_000_000), "tools": []
     });
-    market.shop.publish(&draft.with_content(&content.to_string()).at(crate::nostr_side::event::now() + 5));
+    market.shop.publish(&draft.with_content(&content.to_string()).at(torture::nostr_side::event::now() + 5));
     let found = output(market.run(&["find", "--no-check", "--json"]));
     assert!(found.contains(&other.npub()), "{found:.300}");
 }

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::market::{Market, SEALED};
-use crate::nostr_side::event::now;
-use crate::nostr_side::host::Host;
-use crate::nostr_side::shop::{Order, Route, Shop};
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::event::now;
+use torture::nostr_side::host::Host;
+use torture::nostr_side::shop::{Order, Route, Shop};
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_host_sees_the_tools_as_mcp_has_them),

@@ -4,11 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is its own runner")]
 
-#[path = "../nostr/mod.rs"]
-mod nostr_side;
-#[path = "../stage/mod.rs"]
-mod stage;
-
 mod errors;
 mod foreign;
 mod hostile;
@@ -21,7 +16,7 @@ mod untagged;
 mod ways;
 
 fn main() {
-    nostr_side::actor::play_if_asked();
+    torture::nostr_side::actor::play_if_asked();
     let together = [
         ways::CASES,
         orders::CASES,
@@ -33,5 +28,5 @@ fn main() {
         hosts::CASES,
         pins::CASES,
     ];
-    stage::runner::main(&together, &[]);
+    torture::stage::runner::main(&together, &[]);
 }

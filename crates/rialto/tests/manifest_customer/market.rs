@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::nostr_side::fake_relay::FakeRelay;
-use crate::nostr_side::host::Host;
-use crate::nostr_side::process::Process;
-use crate::nostr_side::shop::{Order, Shop};
-use crate::nostr_side::world::World;
+use torture::nostr_side::fake_relay::FakeRelay;
+use torture::nostr_side::host::Host;
+use torture::nostr_side::process::Process;
+use torture::nostr_side::shop::{Order, Shop};
+use torture::nostr_side::world::World;
 
 pub(crate) struct Market {
     pub(crate) shop: Shop,

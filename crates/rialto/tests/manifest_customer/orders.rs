@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::market::{Market, SEALED, ends_with, fails};
-use crate::nostr_side::event::now;
-use crate::nostr_side::message::{CHAT, MESSAGE};
-use crate::nostr_side::shop::{Order, Route};
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::event::now;
+use torture::nostr_side::message::{CHAT, MESSAGE};
+use torture::nostr_side::shop::{Order, Route};
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_request_is_exactly_a_tool_and_its_arguments),

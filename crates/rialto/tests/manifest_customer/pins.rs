@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use crate::market::{Market, SEALED, ends_with, fails, output};
-use crate::nostr_side::event::now;
-use crate::nostr_side::shop::Route;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::event::now;
+use torture::nostr_side::shop::Route;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_tool_seen_over_both_wires_is_the_same_tool),

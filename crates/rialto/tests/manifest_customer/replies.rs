@@ -4,12 +4,12 @@ use nostr::key::Keys;
 use serde_json::{Value, json};
 
 use crate::market::{Market, SEALED, ends_with, fails, output};
-use crate::nostr_side::event::{Draft, Event, hex_key, now, sign};
-use crate::nostr_side::message;
-use crate::nostr_side::process::Process;
-use crate::nostr_side::sealed::{self, SEAL, seal, wrap};
-use crate::nostr_side::shop::{Order, Route};
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::event::{Draft, Event, hex_key, now, sign};
+use torture::nostr_side::message;
+use torture::nostr_side::process::Process;
+use torture::nostr_side::sealed::{self, SEAL, seal, wrap};
+use torture::nostr_side::shop::{Order, Route};
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(answers_of_strangers_are_ignored),
@@ -290,7 +290,7 @@ fn several_calls_at_once_get_their_own_answers() {
 }
 
 fn a_call_goes_over_our_relay_with_authentication() {
-    let world = crate::nostr_side::world::World::new();
+    let world = torture::nostr_side::world::World::new();
     let relay = world.rialto("relay", &["relay", "--listen", "127.0.0.1:0", "--require-auth", "--json"]);
     let url = relay.json_line("url")["url"].as_str().unwrap().to_owned();
     let provider = world.serve_actor(&[&url], &[], &["weather"]);

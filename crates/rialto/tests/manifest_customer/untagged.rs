@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::market::{Market, SEALED, ends_with, fails};
-use crate::nostr_side::event::now;
-use crate::nostr_side::process::Process;
-use crate::nostr_side::shop::{Order, Shop};
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::event::now;
+use torture::nostr_side::process::Process;
+use torture::nostr_side::shop::{Order, Shop};
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(an_answer_without_e_is_taken_by_the_only_call),

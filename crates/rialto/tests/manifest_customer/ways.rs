@@ -6,12 +6,12 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::market::{Market, SEALED, ends_with, fails, output};
-use crate::nostr_side::event::now;
-use crate::nostr_side::fake_relay::{FakeRelay, Verdict};
-use crate::nostr_side::sealed::WRAP;
-use crate::nostr_side::shop::Route::{Message, PlainDvmcp, SealedDvmcp, SealedMessage};
-use crate::nostr_side::shop::{Order, Route};
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::event::now;
+use torture::nostr_side::fake_relay::{FakeRelay, Verdict};
+use torture::nostr_side::sealed::WRAP;
+use torture::nostr_side::shop::Route::{Message, PlainDvmcp, SealedDvmcp, SealedMessage};
+use torture::nostr_side::shop::{Order, Route};
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_call_takes_the_most_private_way),
@@ -150,7 +150,7 @@ fn a_wire_that_is_not_there_is_not_replaced_by_another() {
     fails(market.call("forecast", &["city=Venice", "--wire", "dvmcp", "--timeout-secs", "5"]));
     assert!(!market.relay.published().iter().any(|event| event.kind == 4));
     for event in market.relay.published().into_iter().filter(|event| event.kind == WRAP) {
-        assert_eq!(crate::nostr_side::sealed::open(&market.shop.keys, &event).rumor.kind, 5910);
+        assert_eq!(torture::nostr_side::sealed::open(&market.shop.keys, &event).rumor.kind, 5910);
     }
 }
 

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::nostr_side::desk::{Desk, UNLIMITED};
-use crate::nostr_side::event::{Event, now};
-use crate::nostr_side::fake_relay::FakeRelay;
-use crate::nostr_side::message::{CHAT, MESSAGE};
-use crate::nostr_side::messenger::{BOTH, Messenger, Way, request};
-use crate::nostr_side::sealed::{self, WRAP};
-use crate::nostr_side::world::World;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::desk::{Desk, UNLIMITED};
+use torture::nostr_side::event::{Event, now};
+use torture::nostr_side::fake_relay::FakeRelay;
+use torture::nostr_side::message::{CHAT, MESSAGE};
+use torture::nostr_side::messenger::{BOTH, Messenger, Way, request};
+use torture::nostr_side::sealed::{self, WRAP};
+use torture::nostr_side::world::World;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(there_is_one_answer_and_nothing_before_it),

@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use crate::nostr_side::customer::Customer;
-use crate::nostr_side::desk::{Desk, UNLIMITED};
-use crate::nostr_side::event::Event;
-use crate::nostr_side::fake_relay::FakeRelay;
-use crate::nostr_side::messenger::{BOTH, Messenger, Way, request};
-use crate::nostr_side::random::Random;
-use crate::nostr_side::sealed::{self, SEAL};
-use crate::nostr_side::world::World;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::customer::Customer;
+use torture::nostr_side::desk::{Desk, UNLIMITED};
+use torture::nostr_side::event::Event;
+use torture::nostr_side::fake_relay::FakeRelay;
+use torture::nostr_side::messenger::{BOTH, Messenger, Way, request};
+use torture::nostr_side::random::Random;
+use torture::nostr_side::sealed::{self, SEAL};
+use torture::nostr_side::world::World;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(fifty_requests_that_finish_out_of_order_get_their_own_answers),

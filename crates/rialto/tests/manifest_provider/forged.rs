@@ -3,11 +3,11 @@
 use nostr::key::Keys;
 use serde_json::json;
 
-use crate::nostr_side::desk::Desk;
-use crate::nostr_side::event::{Draft, Event, hex_key, sign};
-use crate::nostr_side::message::{self, MESSAGE};
-use crate::nostr_side::messenger::{Messenger, Way, request};
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::desk::Desk;
+use torture::nostr_side::event::{Draft, Event, hex_key, sign};
+use torture::nostr_side::message::{self, MESSAGE};
+use torture::nostr_side::messenger::{Messenger, Way, request};
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(forged_messages_are_neither_run_nor_answered),

@@ -2,9 +2,9 @@
 
 use nostr::key::Keys;
 
-use crate::nostr_side::event::hex_key;
-use crate::nostr_side::message::{decrypt, decrypt_leniently, encrypt, encrypt_bytes};
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::event::hex_key;
+use torture::nostr_side::message::{decrypt, decrypt_leniently, encrypt, encrypt_bytes};
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] =
     &[case!(messages_are_encrypted_as_others_encrypt_them), case!(what_was_changed_is_not_read_as_before)];

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::nostr_side::desk::Desk;
-use crate::nostr_side::messenger::{Answer, BOTH, Messenger, Way, request};
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::desk::Desk;
+use torture::nostr_side::messenger::{Answer, BOTH, Messenger, Way, request};
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(what_looks_like_json_and_is_none_is_an_invalid_request),
@@ -118,7 +118,7 @@ fn too_many_requests_are_told_so_once() {
         let desk = Desk::new(&["--rate-per-key", "3"]);
         let ids: Vec<String> = (0..20).map(|_| desk.customer.post(way, &request("note", &json!({})))).collect();
         let is_told = || !refusals(&desk.customer, "rate_limited").is_empty();
-        crate::nostr_side::log::until("it is told", crate::nostr_side::PATIENCE, is_told);
+        torture::nostr_side::log::until("it is told", torture::nostr_side::PATIENCE, is_told);
         desk.another_customer().barrier();
         let told = refusals(&desk.customer, "rate_limited");
         assert_eq!(told.len(), 1, "{way:?}: at most one in ten seconds");
@@ -131,7 +131,7 @@ fn too_many_requests_are_told_so_once() {
 
 fn one_limit_counts_both_wires() {
     let desk = Desk::new(&["--rate-per-key", "3"]);
-    let dvmcp = crate::nostr_side::customer::Customer::with_keys(
+    let dvmcp = torture::nostr_side::customer::Customer::with_keys(
         &desk.relay.url(),
         &desk.provider.pubkey,
         desk.customer.keys.clone(),
@@ -156,7 +156,7 @@ fn one_limit_counts_both_wires() {
 fn a_request_refused_by_the_rate_limit_does_not_run_later() {
     let flags = ["--rate-per-key", "60"];
     let mut desk = Desk::new(&flags);
-    let events: Vec<(String, crate::nostr_side::event::Event)> = (0..70)
+    let events: Vec<(String, torture::nostr_side::event::Event)> = (0..70)
         .map(|number| {
             let text = request("note", &json!({ "tag": number.to_string() }));
             desk.customer.finish(Way::Message, &desk.customer.draft(Way::Message, &text))
@@ -164,7 +164,7 @@ fn a_request_refused_by_the_rate_limit_does_not_run_later() {
         .collect();
     events.iter().for_each(|(_, event)| desk.relay.publish(event));
     let is_told = || !refusals(&desk.customer, "rate_limited").is_empty();
-    crate::nostr_side::log::until("it is told", crate::nostr_side::PATIENCE, is_told);
+    torture::nostr_side::log::until("it is told", torture::nostr_side::PATIENCE, is_told);
     let told = refusals(&desk.customer, "rate_limited").remove(0);
     let number = events.iter().position(|(id, _)| told.event.has_tag("e", id)).unwrap();
     // The bucket has room again, and the relay still has the request.
@@ -178,7 +178,7 @@ fn a_request_refused_by_the_rate_limit_does_not_run_later() {
 
 fn a_denied_key_is_unauthorized() {
     let denied = nostr::key::Keys::generate();
-    let desk = Desk::new(&["--deny", &crate::nostr_side::event::hex_key(&denied)]);
+    let desk = Desk::new(&["--deny", &torture::nostr_side::event::hex_key(&denied)]);
     let customer = Messenger::with_keys(&desk.relay.url(), &desk.provider.pubkey, denied);
     for way in BOTH {
         assert_eq!(customer.call(way, "note", &json!({})).error(), "unauthorized");

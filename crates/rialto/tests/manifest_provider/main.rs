@@ -3,11 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is its own runner")]
 
-#[path = "../nostr/mod.rs"]
-mod nostr_side;
-#[path = "../stage/mod.rs"]
-mod stage;
-
 mod answers;
 mod crowds;
 mod forged;
@@ -23,7 +18,7 @@ mod weather;
 mod wires;
 
 fn main() {
-    nostr_side::actor::play_if_asked();
+    torture::nostr_side::actor::play_if_asked();
     let together = [
         instruments::CASES,
         weather::CASES,
@@ -39,5 +34,5 @@ fn main() {
     ];
     // These need all of the machine.
     let alone = [crowds::CASES, mutations::CASES];
-    stage::runner::main(&together, &alone);
+    torture::stage::runner::main(&together, &alone);
 }

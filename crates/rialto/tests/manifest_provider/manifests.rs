@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::nostr_side::PATIENCE;
-use crate::nostr_side::client::Client;
-use crate::nostr_side::desk::{Desk, MANIFEST, UNLIMITED, content_schema, tool_of};
-use crate::nostr_side::event::Event;
-use crate::nostr_side::fake_relay::FakeRelay;
-use crate::nostr_side::log::{Log, until};
-use crate::nostr_side::messenger::{Messenger, Way};
-use crate::nostr_side::weather;
-use crate::nostr_side::world::World;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::PATIENCE;
+use torture::nostr_side::client::Client;
+use torture::nostr_side::desk::{Desk, MANIFEST, UNLIMITED, content_schema, tool_of};
+use torture::nostr_side::event::Event;
+use torture::nostr_side::fake_relay::FakeRelay;
+use torture::nostr_side::log::{Log, until};
+use torture::nostr_side::messenger::{Messenger, Way};
+use torture::nostr_side::weather;
+use torture::nostr_side::world::World;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_manifest_has_every_tag_and_member_of_the_contract),
@@ -227,7 +227,7 @@ fn a_private_service_has_no_manifest() {
     let mut provider = world.serve(&[&relay.url()], &["--name", "secret", "--private", &key]);
     let friend = Messenger::with_keys(&relay.url(), &provider.pubkey, friend);
     // Its friends can use it over this wire as well.
-    for way in crate::nostr_side::messenger::BOTH {
+    for way in torture::nostr_side::messenger::BOTH {
         assert_eq!(friend.call(way, "note", &json!({ "text": "hello" })).said(), "hello");
         let stranger = Messenger::new(&relay.url(), &provider.pubkey);
         assert_eq!(stranger.call(way, "note", &json!({})).error(), "unauthorized");

@@ -7,12 +7,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::nostr_side::desk::{Desk, key_of};
-use crate::nostr_side::event::Draft;
-use crate::nostr_side::message::{self, MESSAGE};
-use crate::nostr_side::messenger::{Way, request};
-use crate::nostr_side::random::Random;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::desk::{Desk, key_of};
+use torture::nostr_side::event::Draft;
+use torture::nostr_side::message::{self, MESSAGE};
+use torture::nostr_side::messenger::{Way, request};
+use torture::nostr_side::random::Random;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[case!(of_thousands_of_damaged_messages_only_readable_requests_are_run)];
 

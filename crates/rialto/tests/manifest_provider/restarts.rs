@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::nostr_side::PATIENCE;
-use crate::nostr_side::desk::{Desk, UNLIMITED};
-use crate::nostr_side::log::until;
-use crate::nostr_side::messenger::{BOTH, Way, request};
-use crate::nostr_side::sealed::WRAP;
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::PATIENCE;
+use torture::nostr_side::desk::{Desk, UNLIMITED};
+use torture::nostr_side::log::until;
+use torture::nostr_side::messenger::{BOTH, Way, request};
+use torture::nostr_side::sealed::WRAP;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_call_that_ran_when_the_provider_was_killed_has_an_unknown_outcome),
@@ -83,7 +83,7 @@ fn an_answer_that_reached_no_relay_is_sent_after_the_restart() {
     desk.relay.come_back();
     desk.kill_and_restart(&UNLIMITED);
     let keys = desk.customer.keys.clone();
-    let customer = crate::nostr_side::messenger::Messenger::with_keys(&desk.relay.url(), &desk.provider.pubkey, keys);
+    let customer = torture::nostr_side::messenger::Messenger::with_keys(&desk.relay.url(), &desk.provider.pubkey, keys);
     let body = customer.answer(Way::Message, &id).body();
     // Either the result had been recorded, or nobody knows; it is never run again.
     let known = body["content"][0]["text"] == "through";

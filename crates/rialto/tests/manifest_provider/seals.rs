@@ -3,11 +3,11 @@
 use nostr::key::Keys;
 use serde_json::json;
 
-use crate::nostr_side::desk::Desk;
-use crate::nostr_side::event::{Event, hex_key, sign};
-use crate::nostr_side::messenger::{Messenger, Way, request};
-use crate::nostr_side::sealed::{SEAL, WRAP, seal, wrap};
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::desk::Desk;
+use torture::nostr_side::event::{Event, hex_key, sign};
+use torture::nostr_side::messenger::{Messenger, Way, request};
+use torture::nostr_side::sealed::{SEAL, WRAP, seal, wrap};
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_seal_by_another_than_the_author_is_dropped),

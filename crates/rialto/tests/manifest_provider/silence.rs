@@ -3,12 +3,12 @@
 use nostr::key::Keys;
 use serde_json::json;
 
-use crate::nostr_side::desk::{Desk, UNLIMITED, key_of};
-use crate::nostr_side::event::{Draft, Event, hex_key, now};
-use crate::nostr_side::message::{self, CHAT, MESSAGE};
-use crate::nostr_side::messenger::{BOTH, Way, request, salt};
-use crate::nostr_side::sealed::{self, SEAL, WRAP, seal, wrap};
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::desk::{Desk, UNLIMITED, key_of};
+use torture::nostr_side::event::{Draft, Event, hex_key, now};
+use torture::nostr_side::message::{self, CHAT, MESSAGE};
+use torture::nostr_side::messenger::{BOTH, Way, request, salt};
+use torture::nostr_side::sealed::{self, SEAL, WRAP, seal, wrap};
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(chat_is_not_answered),
@@ -85,7 +85,7 @@ fn much_chat_is_not_answered_either() {
 fn chat_of_those_who_may_not_ask_is_not_answered_either() {
     let denied = Keys::generate();
     let desk = Desk::new(&["--deny", &hex_key(&denied)]);
-    let denied = crate::nostr_side::messenger::Messenger::with_keys(&desk.relay.url(), &desk.provider.pubkey, denied);
+    let denied = torture::nostr_side::messenger::Messenger::with_keys(&desk.relay.url(), &desk.provider.pubkey, denied);
     for way in BOTH {
         denied.post(way, "hello");
         denied.post(way, r#"{"content":[]}"#);
@@ -247,7 +247,7 @@ fn two_providers_never_talk_to_each_other() {
     let desk = Desk::unlimited();
     let program = std::env::current_exe().unwrap();
     let server =
-        [program.to_str().unwrap(), crate::nostr_side::actor::ACTOR, desk.world.path().to_str().unwrap(), "weather"];
+        [program.to_str().unwrap(), torture::nostr_side::actor::ACTOR, desk.world.path().to_str().unwrap(), "weather"];
     let other = desk.world.serve_command("other", &[&desk.relay.url()], &UNLIMITED, &server);
     let first = key_of(&desk.world, "provider", &desk.provider.pubkey);
     // One of them has written to the other, in every form and with every mistake.

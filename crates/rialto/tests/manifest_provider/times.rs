@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use crate::nostr_side::desk::Desk;
-use crate::nostr_side::event::now;
-use crate::nostr_side::messenger::{BOTH, Way, request};
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::desk::Desk;
+use torture::nostr_side::event::now;
+use torture::nostr_side::messenger::{BOTH, Way, request};
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_request_outside_of_the_window_is_stale),

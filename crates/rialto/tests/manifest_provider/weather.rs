@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::nostr_side::PATIENCE;
-use crate::nostr_side::client::Client;
-use crate::nostr_side::desk::{MANIFEST, tool_of};
-use crate::nostr_side::event::Event;
-use crate::nostr_side::log::{Log, until};
-use crate::nostr_side::messenger::{BOTH, Messenger, Way};
-use crate::nostr_side::process::Process;
-use crate::nostr_side::weather;
-use crate::nostr_side::world::{Provider, World};
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::PATIENCE;
+use torture::nostr_side::client::Client;
+use torture::nostr_side::desk::{MANIFEST, tool_of};
+use torture::nostr_side::event::Event;
+use torture::nostr_side::log::{Log, until};
+use torture::nostr_side::messenger::{BOTH, Messenger, Way};
+use torture::nostr_side::process::Process;
+use torture::nostr_side::weather;
+use torture::nostr_side::world::{Provider, World};
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_stranger_finds_understands_and_calls_a_tool),
@@ -59,7 +59,7 @@ impl Market {
         Self { customer, manifest, _provider: provider, _relay: relay, world }
     }
 
-    fn forecast(&self, way: Way, arguments: &Value) -> crate::nostr_side::messenger::Answer {
+    fn forecast(&self, way: Way, arguments: &Value) -> torture::nostr_side::messenger::Answer {
         self.customer.call(way, "get_forecast", arguments)
     }
 }

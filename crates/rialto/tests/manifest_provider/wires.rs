@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::nostr_side::desk::{Desk, MANIFEST};
-use crate::nostr_side::messenger::{BOTH, Way, request};
-use crate::stage::runner::{Case, case};
+use torture::nostr_side::desk::{Desk, MANIFEST};
+use torture::nostr_side::messenger::{BOTH, Way, request};
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(both_wires_are_spoken_unless_told_otherwise),

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use super::blossom::{Blossom, Manner, hash};
 use super::stage::{Stage, User};
 use crate::VERSION;
-use crate::nostr_side::client::Client;
-use crate::nostr_side::event::{Draft, hex_key};
-use crate::nostr_side::host::Host;
-use crate::nostr_side::world::World;
+use torture::nostr_side::client::Client;
+use torture::nostr_side::event::{Draft, hex_key};
+use torture::nostr_side::host::Host;
+use torture::nostr_side::world::World;
 
 const TOOL: &str = "nostr_blobs_upload";
 

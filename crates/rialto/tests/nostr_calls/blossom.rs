@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::nostr_side::event::{Event, now};
-use crate::nostr_side::log::Log;
-use crate::nostr_side::runtime;
+use torture::nostr_side::event::{Event, now};
+use torture::nostr_side::log::Log;
+use torture::nostr_side::runtime;
 
 /// How it behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

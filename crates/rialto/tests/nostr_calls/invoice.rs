@@ -1,6 +1,6 @@
 //! Invoices (BOLT 11) as a wallet would write them, but for the signature, which nobody here checks.
 
-use crate::nostr_side::event::{hash, now, unhex};
+use torture::nostr_side::event::{hash, now, unhex};
 
 const LETTERS: &[u8; 32] = b"qpzry9x8gf2tvdw0s3jn54khce6mua7l";
 

@@ -5,13 +5,13 @@ use nostr::prelude::EventId;
 use serde_json::{Value, json};
 
 use super::stage::{Stage, User};
-use crate::nostr_side::PATIENCE;
-use crate::nostr_side::client::Client;
-use crate::nostr_side::event::{Draft, now};
-use crate::nostr_side::host::Host;
-use crate::nostr_side::log::until;
-use crate::nostr_side::world::World;
 use crate::{STATELESS, stateless};
+use torture::nostr_side::PATIENCE;
+use torture::nostr_side::client::Client;
+use torture::nostr_side::event::{Draft, now};
+use torture::nostr_side::host::Host;
+use torture::nostr_side::log::until;
+use torture::nostr_side::world::World;
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 

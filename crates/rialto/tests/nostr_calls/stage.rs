@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use super::blossom::{Blossom, Manner};
 use super::invoice::invoice;
 use super::web;
-use crate::nostr_side::client::Client;
-use crate::nostr_side::event::{Draft, Event, hex_key};
-use crate::nostr_side::host::Host;
-use crate::nostr_side::world::World;
+use torture::nostr_side::client::Client;
+use torture::nostr_side::event::{Draft, Event, hex_key};
+use torture::nostr_side::host::Host;
+use torture::nostr_side::world::World;
 
 /// The relay that examples name.
 const RELAY: &str = "wss://relay.example.com";

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::invoice::invoice;
-use crate::nostr_side::runtime;
+use torture::nostr_side::runtime;
 
 /// Whose it is.
 struct Owner {

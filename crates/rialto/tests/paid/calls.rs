@@ -4,11 +4,11 @@ use rialto_ledger::ledger::Ledger as _;
 use rialto_ledger::sqlite::Sqlite;
 use serde_json::json;
 
-use crate::market::{BALANCE, CUSTOMER, Market, PROVIDER, invoice};
-use crate::nostr_side::log::until;
-use crate::nostr_side::messenger::{self, Messenger};
-use crate::nostr_side::{PATIENCE, runtime};
-use crate::stage::runner::{Case, case};
+use torture::market::{BALANCE, CUSTOMER, Market, PROVIDER, invoice};
+use torture::nostr_side::log::until;
+use torture::nostr_side::messenger::{self, Messenger};
+use torture::nostr_side::{PATIENCE, runtime};
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_call_runs_when_its_money_is_held_and_is_answered_when_it_is_taken),
@@ -181,7 +181,7 @@ fn prices_by_size_with_free_calls_and_discounts() {
     let long = json!({ "name": "note", "parameters": { "text": "x".repeat(2500) } });
     let id = customer.post(&customer.draft("execute-tool", &long));
     invoice(&customer.wait_for_status(&id, "payment-required"), 11);
-    let friend = crate::nostr_side::customer::Customer::with_keys(&market.relay, &provider.pubkey, friend);
+    let friend = torture::nostr_side::customer::Customer::with_keys(&market.relay, &provider.pubkey, friend);
     for _ in 0..2 {
         friend.call("note", &json!({})).text();
     }
@@ -203,7 +203,7 @@ fn prices_are_shown_wherever_tools_are() {
     let stored = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let kept = stored.clone();
     let link =
-        crate::nostr_side::client::Client::connect(&market.relay, move |_, event| kept.lock().unwrap().push(event));
+        torture::nostr_side::client::Client::connect(&market.relay, move |_, event| kept.lock().unwrap().push(event));
     link.subscribe("all", &[json!({ "kinds": [31990, 30200] })]);
     let stored = stored.lock().unwrap();
     let of = |kind: u32| stored.iter().find(|event| event.kind == kind).unwrap();

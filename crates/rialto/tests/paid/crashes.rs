@@ -15,12 +15,12 @@ use rialto_payment::amount::Msat;
 use rialto_wallet::testing::Course;
 use serde_json::json;
 
-use crate::crowd::Crowd;
-use crate::market::{BALANCE, CUSTOMER, Market, PROVIDER};
-use crate::nostr_side::log::until;
-use crate::nostr_side::random::Random;
-use crate::nostr_side::runtime;
-use crate::stage::runner::{Case, case};
+use torture::crowd::Crowd;
+use torture::market::{BALANCE, CUSTOMER, Market, PROVIDER};
+use torture::nostr_side::log::until;
+use torture::nostr_side::random::Random;
+use torture::nostr_side::runtime;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[case!(with_held_money), case!(with_ordinary_invoices)];
 

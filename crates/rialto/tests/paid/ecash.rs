@@ -10,16 +10,16 @@ use rialto_payment::wallet::{Lock, Order, Purse as _, Standing, Wallet as _};
 use rialto_wallet::cashu::{Cashu, Mints, Settings};
 use serde_json::json;
 
-use crate::market::invoice;
 use crate::mint::Mint;
-use crate::nostr_side::customer::Customer;
-use crate::nostr_side::event::now;
-use crate::nostr_side::log::until;
-use crate::nostr_side::process::Process;
-use crate::nostr_side::world::{Provider, World};
-use crate::nostr_side::{PATIENCE, runtime};
 use crate::peers::Peers;
-use crate::stage::runner::{Case, case};
+use torture::market::invoice;
+use torture::nostr_side::customer::Customer;
+use torture::nostr_side::event::now;
+use torture::nostr_side::log::until;
+use torture::nostr_side::process::Process;
+use torture::nostr_side::world::{Provider, World};
+use torture::nostr_side::{PATIENCE, runtime};
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_token_inside_the_request_pays_for_it),
@@ -76,12 +76,12 @@ impl Bazaar {
         runtime().block_on(self.purse.balance()).unwrap().sat_rounded_down()
     }
 
-    fn draft(&self, tag: &str) -> crate::nostr_side::event::Draft {
+    fn draft(&self, tag: &str) -> torture::nostr_side::event::Draft {
         let call = json!({ "name": "note", "parameters": { "tag": tag, "text": "done" } });
         self.customer.draft("execute-tool", &call)
     }
 
-    fn pay(&self, id: &str, token: &Secret) -> crate::nostr_side::customer::Answers {
+    fn pay(&self, id: &str, token: &Secret) -> torture::nostr_side::customer::Answers {
         self.customer.ask("pay-execution", &json!({ "request": id, "token": token.reveal() }))
     }
 }
@@ -133,7 +133,7 @@ fn a_token_answers_the_demand() {
 }
 
 /// The invoice is of the main network, whose amounts need no other check here.
-fn invoice_is_there(demand: &crate::nostr_side::event::Event) {
+fn invoice_is_there(demand: &torture::nostr_side::event::Event) {
     invoice(demand, 5);
 }
 

@@ -9,7 +9,7 @@ mod crowd;
 mod late;
 mod wallets;
 
-use crate::stage::runner::Case;
+use torture::stage::runner::Case;
 
 pub(crate) const CLAIMS: &[Case] = claims::CASES;
 pub(crate) const LATE: &[Case] = late::CASES;

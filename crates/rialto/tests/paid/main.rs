@@ -5,17 +5,10 @@
 
 #[path = "../interop/mint.rs"]
 mod mint;
-#[path = "../nostr/mod.rs"]
-mod nostr_side;
 #[path = "../interop/peers.rs"]
 mod peers;
 #[path = "../../../ledger/tests/ledger/server.rs"]
 mod server;
-#[path = "../stage/mod.rs"]
-mod stage;
-
-mod crowd;
-mod market;
 
 mod calls;
 mod crashes;
@@ -25,8 +18,8 @@ mod rails;
 mod workers;
 
 fn main() {
-    nostr_side::actor::play_if_asked();
+    torture::nostr_side::actor::play_if_asked();
     let together = [calls::CASES, ecash::CASES, rails::CASES, forgery::LATE, forgery::CLAIMS, forgery::WALLETS];
     // These need all of the machine.
-    stage::runner::main(&together, &[crashes::CASES, workers::CASES]);
+    torture::stage::runner::main(&together, &[crashes::CASES, workers::CASES]);
 }

@@ -9,11 +9,11 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::ecash::mint;
-use crate::market::{BALANCE, CUSTOMER, Market, PROVIDER};
-use crate::nostr_side::process::Process;
-use crate::nostr_side::world::{Provider, World};
 use crate::peers::Peers;
-use crate::stage::runner::{Case, case};
+use torture::market::{BALANCE, CUSTOMER, Market, PROVIDER};
+use torture::nostr_side::process::Process;
+use torture::nostr_side::world::{Provider, World};
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(over_nostr_wallet_connect_with_money_that_is_held),
@@ -116,7 +116,7 @@ fn over_lnbits() {
     assert_eq!(balance(&world), before - 10);
     let seller =
         rialto_wallet::reference::open(&rialto_payment::secret::Secret::new(address("seller", "admin"))).unwrap();
-    let earned = crate::nostr_side::runtime().block_on(seller.wallet().balance()).unwrap();
+    let earned = torture::nostr_side::runtime().block_on(seller.wallet().balance()).unwrap();
     assert_eq!(earned.sat_rounded_down(), 10);
     check(&world, &mut provider);
     server.close_input();

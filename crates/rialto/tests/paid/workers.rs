@@ -9,12 +9,12 @@ use rialto_payment::secret::Secret;
 use serde_json::json;
 
 use crate::crashes::{FLAGS, Size, Storm, exponential, is_full, seed};
-use crate::crowd::Crowd;
-use crate::market::Market;
-use crate::nostr_side::random::Random;
-use crate::nostr_side::runtime;
 use crate::server;
-use crate::stage::runner::{Case, case};
+use torture::crowd::Crowd;
+use torture::market::Market;
+use torture::nostr_side::random::Random;
+use torture::nostr_side::runtime;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[case!(one_of_three_is_killed)];
 

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::stage::gateway::Gateway;
-use crate::stage::line::Line;
-use crate::stage::runner::{Case, case};
-use crate::stage::{Stage, kill};
+use torture::stage::gateway::Gateway;
+use torture::stage::line::Line;
+use torture::stage::runner::{Case, case};
+use torture::stage::{Stage, kill};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_server_that_exits_in_a_call_fails_it_and_comes_back),
@@ -40,7 +40,7 @@ fn explains(answer: &Line, parts: &[&str]) {
     }
 }
 
-fn dies_in_a_call(die: impl Fn(&crate::stage::server::Life), status: &str) {
+fn dies_in_a_call(die: impl Fn(&torture::stage::server::Life), status: &str) {
     let stage = Stage::new();
     let (alpha, beta) = (stage.server("alpha"), stage.server("beta"));
     let mut gateway = stage.gateway(&[&alpha, &beta], &[]);

@@ -4,10 +4,10 @@ use std::io::{BufRead, BufReader};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use crate::stage::Stage;
-use crate::stage::gateway::Gateway;
-use crate::stage::line::PATIENCE;
-use crate::stage::runner::{Case, case};
+use torture::stage::Stage;
+use torture::stage::gateway::Gateway;
+use torture::stage::line::PATIENCE;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_flood_to_a_slow_client_is_held_back_and_nothing_is_lost),

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::stage::Stage;
-use crate::stage::runner::{Case, case};
+use torture::stage::Stage;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_server_that_hangs_at_the_start_delays_nobody_for_long),

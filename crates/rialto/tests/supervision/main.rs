@@ -3,9 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is its own runner, and plays a server that logs")]
 
-#[path = "../stage/mod.rs"]
-mod stage;
-
 mod deaths;
 mod floods;
 mod hangs;
@@ -13,9 +10,9 @@ mod orphans;
 mod surroundings;
 
 fn main() {
-    stage::puppet::play_if_asked();
+    torture::stage::puppet::play_if_asked();
     let together = [orphans::CASES, deaths::CASES, surroundings::CASES];
     // These measure time or memory, which company would falsify.
     let alone = [hangs::CASES, floods::CASES];
-    stage::runner::main(&together, &alone);
+    torture::stage::runner::main(&together, &alone);
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::stage::gateway::Gateway;
-use crate::stage::line::PATIENCE;
-use crate::stage::runner::{Case, case};
-use crate::stage::{Stage, expect_gone, is_alive, kill};
+use torture::stage::gateway::Gateway;
+use torture::stage::line::PATIENCE;
+use torture::stage::runner::{Case, case};
+use torture::stage::{Stage, expect_gone, is_alive, kill};
 
 pub(crate) const CASES: &[Case] = &[
     case!(asked_to_end),

@@ -1,7 +1,7 @@
 //! What a server gets to see of its surroundings, and where what it says to people goes.
 
-use crate::stage::Stage;
-use crate::stage::runner::{Case, case};
+use torture::stage::Stage;
+use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_server_sees_only_what_it_needs_and_what_is_configured),

@@ -8,11 +8,11 @@ use rialto_wallet::testing::sign_invoice;
 use serde_json::json;
 
 use super::crowd::{CUSTOMERS, Crowd, Job, PRICE, TRIES, note};
-use crate::market::Market;
-use crate::nostr_side::customer::{Customer, FEEDBACK, RESPONSE};
-use crate::nostr_side::event::{Draft, hex_key};
-use crate::nostr_side::sealed;
-use crate::stage::runner::{Case, case};
+use torture::market::Market;
+use torture::nostr_side::customer::{Customer, FEEDBACK, RESPONSE};
+use torture::nostr_side::event::{Draft, hex_key};
+use torture::nostr_side::sealed;
+use torture::stage::runner::{Case, case};
 
 pub(super) const CASES: &[Case] = &[
     case!(a_zap_receipt_is_no_payment),

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::market::{Market, invoice};
-use crate::nostr_side::PATIENCE;
-use crate::nostr_side::customer::Customer;
-use crate::nostr_side::log::until;
-use crate::nostr_side::world::Provider;
+use torture::market::{Market, invoice};
+use torture::nostr_side::PATIENCE;
+use torture::nostr_side::customer::Customer;
+use torture::nostr_side::log::until;
+use torture::nostr_side::world::Provider;
 
 /// How often each forgery is tried.
 pub(super) const TRIES: usize = 100;

@@ -5,13 +5,13 @@ use rialto_payment::secret::PaymentHash;
 use rialto_wallet::testing::Course;
 
 use super::crowd::{CUSTOMERS, Crowd, Job, PRICE, TRIES, note, report};
-use crate::market::{CUSTOMER, Market};
-use crate::nostr_side::PATIENCE;
-use crate::nostr_side::customer::Customer;
-use crate::nostr_side::log::until;
-use crate::nostr_side::runtime;
-use crate::stage::runner::{Case, case};
 use serde_json::json;
+use torture::market::{CUSTOMER, Market};
+use torture::nostr_side::PATIENCE;
+use torture::nostr_side::customer::Customer;
+use torture::nostr_side::log::until;
+use torture::nostr_side::runtime;
+use torture::stage::runner::{Case, case};
 
 pub(super) const CASES: &[Case] = &[
     case!(what_comes_too_late_runs_nothing_and_is_credited),

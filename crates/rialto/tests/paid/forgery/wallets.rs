@@ -5,14 +5,14 @@ use rialto_payment::invoice::Invoice;
 use serde_json::json;
 
 use super::crowd::{CUSTOMERS, Crowd, PRICE, TRIES, note};
-use crate::market::{Market, PROVIDER};
-use crate::nostr_side::PATIENCE;
-use crate::nostr_side::client::Client;
-use crate::nostr_side::customer::Customer;
-use crate::nostr_side::event::{Draft, Event};
-use crate::nostr_side::log::{Log, until};
-use crate::nostr_side::sealed;
-use crate::stage::runner::{Case, case};
+use torture::market::{Market, PROVIDER};
+use torture::nostr_side::PATIENCE;
+use torture::nostr_side::client::Client;
+use torture::nostr_side::customer::Customer;
+use torture::nostr_side::event::{Draft, Event};
+use torture::nostr_side::log::{Log, until};
+use torture::nostr_side::sealed;
+use torture::stage::runner::{Case, case};
 
 pub(super) const CASES: &[Case] = &[
     case!(an_invoice_over_nothing_is_not_passed_on),

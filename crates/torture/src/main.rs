@@ -1,0 +1,40 @@
+//! `torture run all`: every experiment of the scoreboard, and whether Rialto kept its promises.
+//!
+//! Each row runs in a process of its own, so that none can disturb another and one that hangs is ended.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is a program for people")]
+
+mod running;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use torture::rows::all;
+
+#[derive(Parser)]
+#[command(about = "Torments Rialto in every way its promises speak of, and keeps the score", max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show all rows
+    List,
+    /// Run rows, and say which promises held
+    Run(running::Run),
+}
+
+fn main() -> ExitCode {
+    torture::play_if_asked();
+    match Arguments::parse().command {
+        Command::List => {
+            for row in all() {
+                println!("{:<5} {}{}", row.id, row.about, if row.is_long { " (long)" } else { "" });
+            }
+            ExitCode::SUCCESS
+        }
+        Command::Run(run) => run.run(),
+    }
+}

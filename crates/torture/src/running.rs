@@ -1,0 +1,225 @@
+//! Runs rows, each in a process of its own, and prints what they measured.
+
+use std::collections::VecDeque;
+use std::panic::catch_unwind;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+use torture::PROGRAM;
+use torture::rows::{Row, Setting, Size, select};
+use torture::score::Score;
+
+/// A row that takes longer hangs.
+const LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// Set for the process of one row.
+const INSIDE: &str = "TORTURE_INSIDE";
+
+#[derive(Args)]
+pub(crate) struct Run {
+    /// The rows, as `torture list` names them; `all` for every one
+    #[arg(required = true)]
+    rows: Vec<String>,
+    /// Include rows that need minutes
+    #[arg(long)]
+    long: bool,
+    /// As much as the scoreboard says, not only what fits into every test run
+    #[arg(long)]
+    full: bool,
+    /// Where all chance begins
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Run each row with so many seeds, and show the worst
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: u64,
+    /// Rows that run at the same time
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
+    /// One JSON object for each row
+    #[arg(long)]
+    json: bool,
+    /// The program to torment; built from this repository when absent
+    #[arg(long, value_name = "FILE")]
+    rialto: Option<String>,
+}
+
+impl Run {
+    pub(crate) fn run(self) -> ExitCode {
+        match self.results() {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::FAILURE,
+            Err(why) => {
+                eprintln!("error: {why}");
+                ExitCode::from(2)
+            }
+        }
+    }
+
+    fn results(&self) -> Result<bool, String> {
+        let rows = select(&self.rows, self.long)?;
+        if std::env::var_os(INSIDE).is_some() {
+            let all: Vec<Value> = rows.iter().map(|row| self.inside(row)).collect();
+            println!("{}", Value::from(all));
+            return Ok(true);
+        }
+        let program = match &self.rialto {
+            Some(path) => path.clone(),
+            None => build()?,
+        };
+        let begun = Instant::now();
+        let (alone, together): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(|row| row.is_alone);
+        let results = Mutex::new(Vec::new());
+        let all = Mutex::new(VecDeque::from(together));
+        std::thread::scope(|scope| {
+            for _ in 0..self.jobs.max(1) {
+                scope.spawn(|| {
+                    loop {
+                        let Some(row) = take(&all) else { return };
+                        self.one(&row, &program, &results);
+                    }
+                });
+            }
+        });
+        alone.iter().for_each(|row| self.one(row, &program, &results));
+        let results = results.into_inner().unwrap_or_default();
+        let failed: Vec<&str> = results.iter().filter(|(_, passed)| !passed).map(|(id, _)| *id).collect();
+        eprintln!(
+            "{} of {} rows passed in {:.0} s{}",
+            results.len() - failed.len(),
+            results.len(),
+            begun.elapsed().as_secs_f64(),
+            if failed.is_empty() { String::new() } else { format!("; failed: {}", failed.join(", ")) }
+        );
+        Ok(failed.is_empty())
+    }
+
+    /// Runs one row with every seed, and prints the worst.
+    fn one(&self, row: &Row, program: &str, results: &Mutex<Vec<(&'static str, bool)>>) {
+        let mut worst: Option<Value> = None;
+        for seed in self.seed..self.seed + self.seeds {
+            let result = self.outside(row, program, seed);
+            let is_worse = worst.as_ref().is_none_or(|worst| worst["pass"] == true && result["pass"] == false);
+            if is_worse {
+                worst = Some(result);
+            }
+        }
+        let Some(result) = worst else { return };
+        if self.json {
+            println!("{result}");
+        } else {
+            println!("{}", readable(row, &result));
+        }
+        if let Ok(mut results) = results.lock() {
+            results.push((row.id, result["pass"] == true));
+        }
+    }
+
+    /// Runs one row in a process of its own.
+    fn outside(&self, row: &Row, program: &str, seed: u64) -> Value {
+        let begun = Instant::now();
+        let described = |mut result: Map<String, Value>| {
+            result.insert("row".into(), row.id.into());
+            result.insert("seed".into(), seed.into());
+            result.insert("size".into(), if self.full { "full" } else { "quick" }.into());
+            result.insert("seconds".into(), json!((begun.elapsed().as_secs_f64() * 10.0).round() / 10.0));
+            Value::from(result)
+        };
+        match self.child(row, program, seed) {
+            Ok(result) => described(result),
+            Err(why) => {
+                let mut result = Map::new();
+                result.insert("pass".into(), false.into());
+                result.insert("notes".into(), json!([why]));
+                described(result)
+            }
+        }
+    }
+
+    fn child(&self, row: &Row, program: &str, seed: u64) -> Result<Map<String, Value>, String> {
+        let own = std::env::current_exe().map_err(|error| error.to_string())?;
+        let mut command = Command::new(own);
+        command.args(["run", row.id, "--seed", &seed.to_string(), "--rialto", program]).env(INSIDE, "1");
+        command.env(PROGRAM, program).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if self.full {
+            command.arg("--full");
+        }
+        let child = command.spawn().map_err(|error| error.to_string())?;
+        let id = child.id();
+        let (done, is_done) = std::sync::mpsc::channel();
+        std::thread::spawn(move || done.send(child.wait_with_output()));
+        let output = match is_done.recv_timeout(LIMIT) {
+            Ok(output) => output.map_err(|error| error.to_string())?,
+            Err(_) => {
+                let _ = Command::new("kill").args(["-9", &id.to_string()]).status();
+                return Err(format!("not finished after {} minutes", LIMIT.as_secs() / 60));
+            }
+        };
+        let text = String::from_utf8_lossy(&output.stdout);
+        let result = text.lines().last().and_then(|line| serde_json::from_str::<Vec<Map<_, _>>>(line).ok());
+        result.and_then(|mut results| results.pop()).ok_or_else(|| {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let last: Vec<&str> = said.lines().rev().take(30).collect();
+            format!("it ended with {}: {}", output.status, last.into_iter().rev().collect::<Vec<_>>().join("\n"))
+        })
+    }
+
+    /// The experiment itself.
+    fn inside(&self, row: &Row) -> Value {
+        let setting = Setting { seed: self.seed, size: if self.full { Size::Full } else { Size::Quick } };
+        let run = row.run;
+        let result = catch_unwind(|| run(setting)).unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            let mut score = Score::default();
+            score.note(text.unwrap_or_else(|| "it panicked".to_owned()));
+            score
+        });
+        result.json().into()
+    }
+}
+
+fn take(all: &Mutex<VecDeque<Row>>) -> Option<Row> {
+    all.lock().ok()?.pop_front()
+}
+
+/// Builds the program with the profile that this one was built with; gives its path.
+fn build() -> Result<String, String> {
+    eprintln!("building rialto");
+    let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
+    command.args(["build", "--quiet", "-p", "rialto", "--message-format=json"]);
+    if !cfg!(debug_assertions) {
+        command.arg("--release");
+    }
+    let output = command.stderr(Stdio::inherit()).output().map_err(|error| format!("cargo cannot be run: {error}"))?;
+    if !output.status.success() {
+        return Err("rialto cannot be built".to_owned());
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut programs = messages.filter_map(|message| message["executable"].as_str().map(str::to_owned));
+    programs.next_back().ok_or_else(|| "cargo named no program; run this inside the repository".to_owned())
+}
+
+/// One line of figures, and what else there is to say.
+fn readable(row: &Row, result: &Value) -> String {
+    let empty = Map::new();
+    let values = result["value"].as_object().unwrap_or(&empty);
+    let figures: Vec<String> = values
+        .iter()
+        .map(|(name, value)| match &result["target"][name] {
+            Value::Null => format!("{name} {value}"),
+            Value::String(target) => format!("{name} {value} ({target})"),
+            target => format!("{name} {value} (= {target})"),
+        })
+        .collect();
+    let word = if result["pass"] == true { "pass" } else { "FAIL" };
+    let mut text =
+        format!("{word} {:<5} {} [{} s]\n       {}", row.id, row.about, result["seconds"], figures.join(", "));
+    for note in result["notes"].as_array().into_iter().flatten() {
+        text.push_str(&format!("\n       {}", note.as_str().unwrap_or_default().replace('\n', "\n       ")));
+    }
+    text
+}
