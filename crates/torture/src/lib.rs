@@ -15,6 +15,7 @@
 pub mod crowd;
 pub mod market;
 pub mod nostr_side;
+pub mod peers;
 pub mod rows;
 pub mod score;
 pub mod stage;

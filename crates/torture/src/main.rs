@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is a program for people")]
 
 mod running;
+mod scoreboard;
 
 use std::process::ExitCode;
 
@@ -24,6 +25,8 @@ enum Command {
     List,
     /// Run rows, and say which promises held
     Run(running::Run),
+    /// Make the table of the scoreboard from what `run --json` printed
+    Scoreboard(scoreboard::Scoreboard),
 }
 
 fn main() -> ExitCode {
@@ -36,5 +39,6 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Command::Run(run) => run.run(),
+        Command::Scoreboard(scoreboard) => scoreboard.run(),
     }
 }

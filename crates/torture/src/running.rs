@@ -4,16 +4,13 @@ use std::collections::VecDeque;
 use std::panic::catch_unwind;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Args;
 use serde_json::{Map, Value, json};
 use torture::PROGRAM;
 use torture::rows::{Row, Setting, Size, select};
 use torture::score::Score;
-
-/// A row that takes longer hangs.
-const LIMIT: Duration = Duration::from_secs(15 * 60);
 
 /// Set for the process of one row.
 const INSIDE: &str = "TORTURE_INSIDE";
@@ -61,8 +58,9 @@ impl Run {
     fn results(&self) -> Result<bool, String> {
         let rows = select(&self.rows, self.long)?;
         if std::env::var_os(INSIDE).is_some() {
-            let all: Vec<Value> = rows.iter().map(|row| self.inside(row)).collect();
-            println!("{}", Value::from(all));
+            for row in rows {
+                println!("{}", json!(self.inside(&row)));
+            }
             return Ok(true);
         }
         let program = match &self.rialto {
@@ -98,47 +96,45 @@ impl Run {
 
     /// Runs one row with every seed, and prints the worst.
     fn one(&self, row: &Row, program: &str, results: &Mutex<Vec<(&'static str, bool)>>) {
-        let mut worst: Option<Value> = None;
+        let begun = Instant::now();
+        let mut score = Score::default();
+        let mut failed = Vec::new();
         for seed in self.seed..self.seed + self.seeds {
-            let result = self.outside(row, program, seed);
-            let is_worse = worst.as_ref().is_none_or(|worst| worst["pass"] == true && result["pass"] == false);
-            if is_worse {
-                worst = Some(result);
+            let new = self.outside(row, program, seed);
+            if !new.passes() {
+                failed.push(seed);
             }
+            score.merge(new);
         }
-        let Some(result) = worst else { return };
-        if self.json {
-            println!("{result}");
-        } else {
-            println!("{}", readable(row, &result));
+        let passed = failed.is_empty();
+        let seconds = (begun.elapsed().as_secs_f64() * 10.0).round() / 10.0;
+        let mut result = score.json();
+        result.insert("row".into(), row.id.into());
+        result.insert("about".into(), row.about.into());
+        result.insert("pass".into(), passed.into());
+        result.insert("seeds".into(), (self.seed..self.seed + self.seeds).collect::<Vec<_>>().into());
+        result.insert("size".into(), if self.full { "full" } else { "quick" }.into());
+        result.insert("seconds".into(), json!(seconds));
+        if !passed {
+            result.insert("failed_seeds".into(), failed.into());
         }
+        let result = Value::from(result);
+        println!("{}", if self.json { result.to_string() } else { readable(row, &result) });
         if let Ok(mut results) = results.lock() {
-            results.push((row.id, result["pass"] == true));
+            results.push((row.id, passed));
         }
     }
 
     /// Runs one row in a process of its own.
-    fn outside(&self, row: &Row, program: &str, seed: u64) -> Value {
-        let begun = Instant::now();
-        let described = |mut result: Map<String, Value>| {
-            result.insert("row".into(), row.id.into());
-            result.insert("seed".into(), seed.into());
-            result.insert("size".into(), if self.full { "full" } else { "quick" }.into());
-            result.insert("seconds".into(), json!((begun.elapsed().as_secs_f64() * 10.0).round() / 10.0));
-            Value::from(result)
-        };
-        match self.child(row, program, seed) {
-            Ok(result) => described(result),
-            Err(why) => {
-                let mut result = Map::new();
-                result.insert("pass".into(), false.into());
-                result.insert("notes".into(), json!([why]));
-                described(result)
-            }
-        }
+    fn outside(&self, row: &Row, program: &str, seed: u64) -> Score {
+        self.child(row, program, seed).unwrap_or_else(|why| {
+            let mut score = Score::default();
+            score.note(why);
+            score
+        })
     }
 
-    fn child(&self, row: &Row, program: &str, seed: u64) -> Result<Map<String, Value>, String> {
+    fn child(&self, row: &Row, program: &str, seed: u64) -> Result<Score, String> {
         let own = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut command = Command::new(own);
         command.args(["run", row.id, "--seed", &seed.to_string(), "--rialto", program]).env(INSIDE, "1");
@@ -150,16 +146,16 @@ impl Run {
         let id = child.id();
         let (done, is_done) = std::sync::mpsc::channel();
         std::thread::spawn(move || done.send(child.wait_with_output()));
-        let output = match is_done.recv_timeout(LIMIT) {
+        let output = match is_done.recv_timeout(row.limit) {
             Ok(output) => output.map_err(|error| error.to_string())?,
             Err(_) => {
                 let _ = Command::new("kill").args(["-9", &id.to_string()]).status();
-                return Err(format!("not finished after {} minutes", LIMIT.as_secs() / 60));
+                return Err(format!("not finished after {} minutes", row.limit.as_secs() / 60));
             }
         };
         let text = String::from_utf8_lossy(&output.stdout);
-        let result = text.lines().last().and_then(|line| serde_json::from_str::<Vec<Map<_, _>>>(line).ok());
-        result.and_then(|mut results| results.pop()).ok_or_else(|| {
+        let score = text.lines().last().and_then(|line| serde_json::from_str(line).ok());
+        score.ok_or_else(|| {
             let said = String::from_utf8_lossy(&output.stderr);
             let last: Vec<&str> = said.lines().rev().take(30).collect();
             format!("it ended with {}: {}", output.status, last.into_iter().rev().collect::<Vec<_>>().join("\n"))
@@ -167,17 +163,16 @@ impl Run {
     }
 
     /// The experiment itself.
-    fn inside(&self, row: &Row) -> Value {
+    fn inside(&self, row: &Row) -> Score {
         let setting = Setting { seed: self.seed, size: if self.full { Size::Full } else { Size::Quick } };
         let run = row.run;
-        let result = catch_unwind(|| run(setting)).unwrap_or_else(|panic| {
+        catch_unwind(|| run(setting)).unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
             let mut score = Score::default();
             score.note(text.unwrap_or_else(|| "it panicked".to_owned()));
             score
-        });
-        result.json().into()
+        })
     }
 }
 
@@ -203,18 +198,20 @@ fn build() -> Result<String, String> {
     programs.next_back().ok_or_else(|| "cargo named no program; run this inside the repository".to_owned())
 }
 
-/// One line of figures, and what else there is to say.
-fn readable(row: &Row, result: &Value) -> String {
+/// Every figure with its target.
+pub(crate) fn figures(result: &Value) -> Vec<String> {
     let empty = Map::new();
     let values = result["value"].as_object().unwrap_or(&empty);
-    let figures: Vec<String> = values
-        .iter()
-        .map(|(name, value)| match &result["target"][name] {
-            Value::Null => format!("{name} {value}"),
-            Value::String(target) => format!("{name} {value} ({target})"),
-            target => format!("{name} {value} (= {target})"),
-        })
-        .collect();
+    let bare = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let shown = |(name, value): (&String, &Value)| match &result["target"][name] {
+        Value::Null => format!("{name} {}", bare(value)),
+        target => format!("{name} {} ({})", bare(value), bare(target)),
+    };
+    values.iter().map(shown).collect()
+}
+
+/// One line of figures, and what else there is to say.
+fn readable(row: &Row, result: &Value) -> String {
     let word = if result["pass"] == true { "pass" } else { "FAIL" };
     let mut text =
         format!("{word} {:<5} {} [{} s]\n       {}", row.id, row.about, result["seconds"], figures.join(", "));

@@ -1,9 +1,12 @@
 //! What an experiment measured, and whether that is what was promised.
 
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 /// What a figure must be.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Target {
     Exactly(f64),
     AtMost(f64),
@@ -30,6 +33,16 @@ impl Target {
             Self::Told => Value::Null,
         }
     }
+
+    /// The one of two values that is further from what was promised.
+    fn worse(self, one: f64, other: f64) -> f64 {
+        match self {
+            Self::Exactly(wanted) if (other - wanted).abs() > (one - wanted).abs() => other,
+            Self::Exactly(_) => one,
+            Self::AtLeast(_) => one.min(other),
+            Self::AtMost(_) | Self::Told => one.max(other),
+        }
+    }
 }
 
 /// Whole numbers are written as such.
@@ -39,15 +52,27 @@ fn number(value: f64) -> Value {
     if rounded.fract() == 0.0 && rounded.abs() < 1e15 { json!(rounded as i64) } else { json!(rounded) }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figure {
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
+    /// Of several runs, the worst; of a figure that is only told, the highest.
     pub value: f64,
+    /// Of several runs, the lowest.
+    pub lowest: f64,
     pub target: Target,
 }
 
+impl Figure {
+    fn shown(&self) -> Value {
+        if self.target == Target::Told && self.lowest < self.value {
+            return json!(format!("{} to {}", number(self.lowest), number(self.value)));
+        }
+        number(self.value)
+    }
+}
+
 /// All that one experiment has to say.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Score {
     pub figures: Vec<Figure>,
     /// What a reader must know beside the figures; for a failure, where to look.
@@ -88,7 +113,8 @@ impl Measure for std::time::Duration {
 
 impl Score {
     fn add(&mut self, name: &'static str, value: impl Measure, target: Target) {
-        self.figures.push(Figure { name, value: value.measure(), target });
+        let value = value.measure();
+        self.figures.push(Figure { name: name.into(), value, lowest: value, target });
     }
 
     pub fn exactly(&mut self, name: &'static str, value: impl Measure, wanted: impl Measure) {
@@ -119,13 +145,28 @@ impl Score {
         !self.figures.is_empty() && self.figures.iter().all(|figure| figure.target.holds(figure.value))
     }
 
+    /// Takes another run of the same experiment in: what was worse counts.
+    pub fn merge(&mut self, other: Self) {
+        for new in other.figures {
+            match self.figures.iter_mut().find(|old| old.name == new.name) {
+                Some(old) => {
+                    old.lowest = old.lowest.min(new.lowest);
+                    old.value = new.target.worse(old.value, new.value);
+                }
+                None => self.figures.push(new),
+            }
+        }
+        let new: Vec<String> = other.notes.into_iter().filter(|note| !self.notes.contains(note)).collect();
+        self.notes.extend(new);
+    }
+
     /// `value` and `target` by the names of the figures, `pass`, and `notes`.
     pub fn json(&self) -> Map<String, Value> {
         let by_name = |what: &dyn Fn(&Figure) -> Value| -> Map<String, Value> {
-            self.figures.iter().map(|figure| (figure.name.to_owned(), what(figure))).collect()
+            self.figures.iter().map(|figure| (figure.name.clone().into_owned(), what(figure))).collect()
         };
         let mut object = Map::new();
-        object.insert("value".into(), by_name(&|figure| number(figure.value)).into());
+        object.insert("value".into(), by_name(&Figure::shown).into());
         object.insert("target".into(), by_name(&|figure| figure.target.shown()).into());
         object.insert("pass".into(), self.passes().into());
         if !self.notes.is_empty() {
@@ -142,6 +183,23 @@ mod tests {
     #[test]
     fn nothing_measured_is_no_pass() {
         assert!(!Score::default().passes());
+    }
+
+    #[test]
+    fn of_several_runs_the_worst_counts() {
+        let run = |rate: f64, lost: usize, load: f64| {
+            let mut score = Score::default();
+            score.at_least("rate", rate, 10.0);
+            score.none("lost", lost);
+            score.tell("load", load);
+            score
+        };
+        let mut score = run(20.0, 0, 1.0);
+        score.merge(run(5.0, 2, 3.0));
+        score.merge(run(15.0, 1, 2.0));
+        let json = serde_json::Value::from(score.json());
+        assert_eq!(json["value"].to_string(), r#"{"load":"1 to 3","lost":2,"rate":5}"#);
+        assert!(!score.passes());
     }
 
     #[test]

@@ -6,6 +6,8 @@ pub mod money;
 pub mod relays;
 pub mod simulation;
 
+use std::time::Duration;
+
 use crate::score::Score;
 
 /// How much is done.
@@ -45,18 +47,21 @@ pub struct Row {
     pub is_long: bool,
     /// Nothing else may run beside it, because it judges what the machine has left.
     pub is_alone: bool,
+    /// Whoever takes longer hangs.
+    pub limit: Duration,
     pub run: fn(Setting) -> Score,
 }
 
 impl Row {
     #[allow(dead_code, reason = "until the first row stands")]
     const fn new(id: &'static str, about: &'static str, run: fn(Setting) -> Score) -> Self {
-        Self { id, about, is_long: false, is_alone: false, run }
+        Self { id, about, is_long: false, is_alone: false, limit: Duration::from_secs(15 * 60), run }
     }
 
     #[allow(dead_code, reason = "until the first row stands")]
     const fn long(mut self) -> Self {
         self.is_long = true;
+        self.limit = Duration::from_secs(10 * 60 * 60);
         self
     }
 
