@@ -214,7 +214,7 @@ pub(crate) fn figures(result: &Value) -> Vec<String> {
 fn readable(row: &Row, result: &Value) -> String {
     let word = if result["pass"] == true { "pass" } else { "FAIL" };
     let mut text =
-        format!("{word} {:<5} {} [{} s]\n       {}", row.id, row.about, result["seconds"], figures.join(", "));
+        format!("{word} {:<5} {} [{} s]\n       {}", row.id, row.about, result["seconds"], figures(result).join(", "));
     for note in result["notes"].as_array().into_iter().flatten() {
         text.push_str(&format!("\n       {}", note.as_str().unwrap_or_default().replace('\n', "\n       ")));
     }
