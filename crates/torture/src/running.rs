@@ -215,6 +215,9 @@ fn readable(row: &Row, result: &Value) -> String {
     let word = if result["pass"] == true { "pass" } else { "FAIL" };
     let mut text =
         format!("{word} {:<5} {} [{} s]\n       {}", row.id, row.about, result["seconds"], figures(result).join(", "));
+    if let Some(seeds) = result.get("failed_seeds") {
+        text.push_str(&format!("\n       failed with the seeds {seeds}"));
+    }
     for note in result["notes"].as_array().into_iter().flatten() {
         text.push_str(&format!("\n       {}", note.as_str().unwrap_or_default().replace('\n', "\n       ")));
     }
