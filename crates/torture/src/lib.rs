@@ -25,17 +25,22 @@ use std::sync::OnceLock;
 /// Names the program under test, where it is not beside this one.
 pub const PROGRAM: &str = "TORTURE_RIALTO";
 
-/// The program under test: what [`PROGRAM`] names, or else `rialto` where Cargo puts it.
+/// The program under test: what [`PROGRAM`] names, or else [`built`].
 pub fn rialto() -> &'static str {
-    static PATH: OnceLock<String> = OnceLock::new();
-    PATH.get_or_init(|| {
-        std::env::var(PROGRAM).ok().unwrap_or_else(|| {
-            let own = std::env::current_exe().unwrap();
-            let mut folders = own.ancestors().skip(1).take(2).map(|folder| folder.join("rialto"));
-            let found = folders.find(|path| path.is_file()).expect("rialto is built: `cargo build -p rialto`");
-            found.to_str().expect("the path is text").to_owned()
-        })
-    })
+    static NAMED: OnceLock<Option<String>> = OnceLock::new();
+    let named = NAMED.get_or_init(|| std::env::var(PROGRAM).ok()).as_deref();
+    named.or_else(built).expect("rialto is built: `cargo build -p rialto`")
+}
+
+/// `rialto`, if it is where Cargo puts it: beside this program, or beside the folder of tests that this is in.
+pub fn built() -> Option<&'static str> {
+    static PATH: OnceLock<Option<String>> = OnceLock::new();
+    let find = || {
+        let own = std::env::current_exe().ok()?;
+        let mut places = own.ancestors().skip(1).take(2).map(|folder| folder.join("rialto"));
+        places.find(|path| path.is_file())?.into_os_string().into_string().ok()
+    };
+    PATH.get_or_init(find).as_deref()
 }
 
 /// Plays a server, if this process was started for that.
