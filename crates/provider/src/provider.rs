@@ -11,6 +11,7 @@ mod notes;
 mod quote;
 mod recovery;
 mod token;
+mod twin;
 mod work;
 
 use crate::call::Reply;
@@ -32,6 +33,7 @@ use rialto_payment::invoice::Invoice;
 use rialto_payment::secret::Secret;
 use rialto_payment::wallet;
 use rialto_relay::clock::Clock;
+use rialto_relay::own::REMEMBERED;
 use rialto_relay::pool::{Arrival, Pool, Watch};
 use rialto_relay::seal::{self, Sealer};
 use rialto_wire::failure::{Code, Failure};
@@ -46,6 +48,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
+
+pub use twin::KeyInUse;
 
 /// How long running tools are waited for when the provider stops.
 const LAST_CALLS: Duration = Duration::from_secs(10);
@@ -76,6 +80,8 @@ pub fn watches(plan: &Plan) -> Vec<Watch> {
     let mut watches = Vec::new();
     if plan.wires.contains(&Wire::Dvmcp) {
         watches.extend(dvmcp::provider_filters(me, plan.open_jobs).map(watch));
+        // Somebody else who answers with our key is heard here.
+        watches.push(Watch { filter: dvmcp::said_filter(me), spread: REMEMBERED });
     }
     if plan.wires.contains(&Wire::Manifest) {
         watches.push(watch(manifest::filter(me)));
@@ -135,6 +141,8 @@ enum Cause {
     /// The lists, or none if they could not be had in time.
     Reloaded(Option<Box<(Catalogue, Vec<String>)>>),
     Announce,
+    /// Somebody else has said this with our key.
+    Twin(EventId),
     Stop,
 }
 
@@ -213,6 +221,10 @@ struct Provider<S: Service> {
     settling: HashMap<EventId, Settling>,
     /// Others serve with the same ledger.
     is_alone: bool,
+    /// Somebody else serves with the same key, and another ledger.
+    has_twin: bool,
+    /// What was said with our key until then was said by an earlier process.
+    started: Timestamp,
     gauge: Gauge,
     catalogue: Catalogue,
     jobs: HashMap<EventId, Job>,
@@ -246,7 +258,7 @@ pub async fn run<S: Service>(
     let now = clock.now();
     let seen = ledger.recent(now.as_secs().saturating_sub(keep)).await.map_err(io::Error::other)?;
     let found = ledger.take_over(now.as_secs().saturating_sub(STILL_WANTED_SECS)).await.map_err(io::Error::other)?;
-    let known = Memory::new(keep, now, &seen);
+    let (known, started) = (Memory::new(keep, now, &seen), now);
     let mut stop = std::pin::pin!(stop);
     let opened = tokio::select! {
         opened = Local::open(service, INFO) => opened,
@@ -273,6 +285,8 @@ pub async fn run<S: Service>(
         sent: Vec::new(),
         settling: HashMap::new(),
         is_alone: true,
+        has_twin: false,
+        started,
         catalogue: Catalogue::default(),
         jobs: HashMap::new(),
         queue: VecDeque::new(),
@@ -332,9 +346,12 @@ pub async fn run<S: Service>(
             provider.turn(cause);
         }
         provider.flush().await;
+        if provider.has_twin {
+            break;
+        }
     }
     provider.stop(&mut caused).await;
-    Ok(())
+    if provider.has_twin { Err(io::Error::other(KeyInUse)) } else { Ok(()) }
 }
 
 /// Never ends: the client is ours, and lives as long as the loop.
@@ -381,6 +398,7 @@ impl<S: Service> Provider<S> {
                 self.announced.is_due = true;
                 self.reload();
             }
+            Cause::Twin(id) => self.has_met(&id),
             Cause::Stop => {}
         }
     }
@@ -417,7 +435,7 @@ impl<S: Service> Provider<S> {
         }
         self.flush().await;
         // Others go on with the same service.
-        if self.is_alone {
+        if self.is_alone && !self.has_twin {
             self.withdraw();
         }
         self.pool.stop(LAST_EVENTS).await;

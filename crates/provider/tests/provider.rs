@@ -10,3 +10,5 @@ mod hostile;
 mod once;
 #[path = "provider/stage.rs"]
 mod stage;
+#[path = "provider/twin.rs"]
+mod twin;

@@ -307,8 +307,8 @@ impl<'a> Connection<'a> {
             }
             Ok(Passed::Repeat(id)) => {
                 counts.repeats += 1;
-                // What the relay had stored is no news.
-                if !self.has_stored {
+                // What the relay had stored is no news, nor is what we said ourselves.
+                if !self.has_stored || self.shared.is_own(&id) {
                     return;
                 }
                 Arrival::Repeat { id, relay }

@@ -38,6 +38,11 @@ pub(crate) fn publish(event: &Event) -> String {
     format!("[\"EVENT\",{}]", event.as_json())
 }
 
+/// The event in a frame that publishes it.
+pub(crate) fn published(frame: &str) -> &str {
+    frame.strip_prefix("[\"EVENT\",").and_then(|rest| rest.strip_suffix(']')).unwrap_or_default()
+}
+
 pub(crate) fn authenticate(event: &Event) -> String {
     format!("[\"AUTH\",{}]", event.as_json())
 }

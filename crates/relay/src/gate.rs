@@ -77,6 +77,12 @@ impl Gate {
         Ok(if is_new { Passed::New(Box::new(event)) } else { Passed::Repeat(event.id) })
     }
 
+    /// Notes an event of our own as it is sent: when a relay brings it back, it has passed.
+    pub(crate) fn note(&self, text: &str, id: EventId) {
+        let hash = self.hasher.hash_one(text);
+        self.seen(|seen| seen.insert(hash, id));
+    }
+
     fn seen<T>(&self, look: impl FnOnce(&mut Seen) -> T) -> T {
         look(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner))
     }

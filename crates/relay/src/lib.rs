@@ -13,6 +13,7 @@ pub mod http;
 pub mod information;
 pub mod nip05;
 mod outbox;
+pub mod own;
 pub mod pool;
 pub mod probe;
 pub mod publication;

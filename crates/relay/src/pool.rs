@@ -5,9 +5,11 @@
 
 use crate::clock::{Clock, SystemClock};
 use crate::connection;
+use crate::frame;
 use crate::gate::Gate;
 use crate::information::Limits;
 use crate::outbox::Outbox;
+use crate::own::Own;
 use crate::publication::Publication;
 use crate::sign::Sign;
 use crate::socket::{Dial, Network};
@@ -96,6 +98,7 @@ struct Handle {
 pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) gate: Gate,
+    own: Mutex<Own>,
     pub(crate) inbox: mpsc::Sender<Arrival>,
     watches: Mutex<Vec<Watch>>,
     relays: Mutex<Vec<Arc<Relay>>>,
@@ -162,6 +165,7 @@ impl Pool {
         let shared = Arc::new(Shared {
             options,
             gate: Gate::default(),
+            own: Mutex::default(),
             inbox,
             watches: Mutex::new(watches),
             relays: Mutex::default(),
@@ -251,11 +255,18 @@ impl Pool {
         let relays: Vec<Arc<Relay>> = self.relays().into_iter().filter(|relay| chosen(&relay.name)).collect();
         let names = relays.iter().map(|relay| relay.name.clone()).collect();
         let publication = Arc::new(Publication::new(event, names, options.quorum, now + options.give_up));
+        lock(&self.0.shared.own).note(&event.id, now);
+        self.0.shared.gate.note(frame::published(&publication.frame), event.id);
         for relay in relays {
             lock(&relay.outbox).push(publication.clone(), now);
             relay.wake.notify_one();
         }
         publication
+    }
+
+    /// Whether an event was published here not long ago ([`REMEMBERED`](crate::own::REMEMBERED)).
+    pub fn has_published(&self, id: &EventId) -> bool {
+        self.0.shared.is_own(id)
     }
 
     /// Asks all relays for stored events. Those that do not answer before `end` are not waited for.
@@ -343,6 +354,10 @@ impl Pool {
 impl Shared {
     pub(crate) fn changed(&self) {
         self.changes.send_modify(|count| *count += 1);
+    }
+
+    pub(crate) fn is_own(&self, id: &EventId) -> bool {
+        lock(&self.own).contains(id)
     }
 
     /// The filters to subscribe with, for events from `since` on.

@@ -31,6 +31,11 @@ pub fn demanded(report: &Report) -> Option<NonZeroU8> {
     NonZeroU8::new(least).filter(|bits| bits.get() <= MAX_BITS)
 }
 
+/// Whether work was done for an event.
+pub fn is_in(event: &Event) -> bool {
+    event.tags.iter().any(|tag| Nip13Tag::try_from(tag).is_ok())
+}
+
 /// The event with the work done and a new signature; `None` if it cannot be done. Takes up to seconds, on another thread.
 pub async fn done(keys: &Keys, event: &Event, bits: NonZeroU8) -> Option<Event> {
     let Event { pubkey, created_at, kind, tags, content, .. } = event.clone();

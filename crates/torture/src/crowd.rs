@@ -1,6 +1,6 @@
 //! Many customers at once, and a book of what each was told: whether a call was answered, how often, and with what money.
 //!
-//! All of them read from one connection. Whoever is asked for money pays, some at once and some a little later, so that a
+//! All of them read from one connection to each relay. Whoever is asked for money pays, some at once and some a little later, so that a
 //! provider dies with quotes in every condition.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -46,6 +46,15 @@ impl Story {
     }
 }
 
+/// How an answer says that it went: `success`, or the code of the error.
+pub fn outcome_of(answer: &Event) -> String {
+    let body = answer.body();
+    match body["isError"].as_bool() {
+        Some(true) => body["metadata"]["error"]["code"].as_str().unwrap_or("tool_error").to_owned(),
+        _ => "success".to_owned(),
+    }
+}
+
 #[derive(Default)]
 struct Book {
     stories: HashMap<String, Story>,
@@ -67,7 +76,8 @@ impl Shared {
 pub struct Crowd {
     keys: Vec<Keys>,
     provider: String,
-    link: Client,
+    /// One to each relay.
+    links: Vec<Client>,
     shared: Arc<Shared>,
 }
 
@@ -75,8 +85,10 @@ impl Crowd {
     pub fn new(market: &Market, provider: &str, customers: usize, seed: u64) -> Self {
         let shared: Arc<Shared> = Arc::default();
         let (kept, payer) = (shared.clone(), market.payer());
-        let random = Mutex::new(Random::new(seed ^ 0x70a7));
-        let link = Client::connect(&market.relay, move |_, event| {
+        let random = Arc::new(Mutex::new(Random::new(seed ^ 0x70a7)));
+        let link = |relay: &String| {
+            let (kept, payer, random) = (kept.clone(), payer.clone(), random.clone());
+            let link = Client::connect(relay, move |_, event| {
             let Some(invoice) = kept.read(&event) else { return };
             let mut random = random.lock().unwrap_or_else(PoisonError::into_inner);
             let pause = if random.below(2) == 0 { 0 } else { random.below(LATEST_MS) };
@@ -86,10 +98,13 @@ impl Crowd {
                 // What has become of it is asked of the network, which is never wrong.
                 drop(payer.pay(&invoice, rialto_payment::amount::Msat::ZERO).await);
             });
-        });
-        link.subscribe("answers", &[json!({ "kinds": [RESPONSE, FEEDBACK], "authors": [provider] })]);
+            });
+            link.subscribe("answers", &[json!({ "kinds": [RESPONSE, FEEDBACK], "authors": [provider] })]);
+            link
+        };
+        let links = market.places.iter().map(link).collect();
         let keys = (0..customers).map(|_| Keys::generate()).collect();
-        Self { keys, provider: provider.to_owned(), link, shared }
+        Self { keys, provider: provider.to_owned(), links, shared }
     }
 
     pub fn provider(&self) -> &str {
@@ -109,8 +124,10 @@ impl Crowd {
         let event = draft.sign(&self.keys[customer]);
         let story = Story { customer, effect: format!("{tool} {tag}"), ..Story::default() };
         self.shared.book().stories.insert(event.id.clone(), story);
-        let (taken, why) = self.link.publish(&event);
-        assert!(taken, "the relay refused a request: {why}");
+        for link in &self.links {
+            let (taken, why) = link.publish(&event);
+            assert!(taken, "the relay refused a request: {why}");
+        }
     }
 
     /// Waits until no more than `open` calls are unanswered; says whether that came to be.
@@ -159,11 +176,7 @@ impl Shared {
         }
         let is_first = story.answers.is_empty();
         if story.answers.insert(event.id.clone()) {
-            let body = event.body();
-            story.outcome = Some(match body["isError"].as_bool() {
-                Some(true) => body["metadata"]["error"]["code"].as_str().unwrap_or("tool_error").to_owned(),
-                _ => "success".to_owned(),
-            });
+            story.outcome = Some(outcome_of(event));
         }
         book.answered += usize::from(is_first);
         drop(book);

@@ -13,6 +13,8 @@
 #![allow(missing_debug_implementations, reason = "these are sockets and processes, and nobody prints them")]
 
 pub mod crowd;
+pub mod fused;
+pub mod history;
 pub mod market;
 pub mod nostr_side;
 pub mod peers;
@@ -47,4 +49,5 @@ pub fn built() -> Option<&'static str> {
 pub fn play_if_asked() {
     nostr_side::actor::play_if_asked();
     stage::puppet::play_if_asked();
+    fused::play_if_asked();
 }

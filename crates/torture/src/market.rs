@@ -14,6 +14,7 @@ use rialto_wallet::testing::{Options, Style, TestWallet};
 use crate::nostr_side::actor;
 use crate::nostr_side::customer::Customer;
 use crate::nostr_side::event::Event;
+use crate::nostr_side::fake_relay::FakeRelay;
 use crate::nostr_side::process::Process;
 use crate::nostr_side::world::{Provider, World};
 use crate::nostr_side::{PATIENCE, log, runtime};
@@ -24,7 +25,10 @@ pub const CUSTOMER: usize = 1;
 
 pub struct Market {
     pub world: World,
+    /// Where the wallets are, and calls unless there are other places for them.
     pub relay: String,
+    /// Where calls are asked for and answered.
+    pub places: Vec<String>,
     _relay: Process,
     pub bank: TestWallet,
     payer: Arc<dyn Wallet>,
@@ -37,6 +41,13 @@ impl Market {
     /// Wallets that can hold money.
     pub fn holding() -> Self {
         Self::new(Style::default())
+    }
+
+    /// Calls are made at these relays, and not where the wallets are.
+    #[must_use]
+    pub fn at(mut self, relays: &[FakeRelay]) -> Self {
+        self.places = relays.iter().map(FakeRelay::url).collect();
+        self
     }
 
     /// The provider's wallet cannot hold money.
@@ -56,7 +67,8 @@ impl Market {
             payer.balance().await.unwrap();
             (bank, payer)
         });
-        let market = Self { world, relay, _relay: process, bank, payer };
+        let places = vec![relay.clone()];
+        let market = Self { world, relay, places, _relay: process, bank, payer };
         market.keep_wallet("wallet", PROVIDER);
         market
     }
@@ -72,7 +84,7 @@ impl Market {
         let wallet = format!("file:{}", self.world.path().join("wallet").display());
         let mut all = vec!["--wallet", wallet.as_str()];
         all.extend_from_slice(flags);
-        self.world.serve(&[&self.relay], &all)
+        self.world.serve(&self.places(), &all)
     }
 
     /// One of several workers that serve with one key, each as if on a machine of its own.
@@ -83,7 +95,11 @@ impl Market {
         all.extend_from_slice(flags);
         let program = std::env::current_exe().unwrap();
         let server = [program.to_str().unwrap(), actor::ACTOR, self.world.path().to_str().unwrap()];
-        self.world.serve_command(&format!("worker-{number}"), &[&self.relay], &all, &server)
+        self.world.serve_command(&format!("worker-{number}"), &self.places(), &all, &server)
+    }
+
+    fn places(&self) -> Vec<&str> {
+        self.places.iter().map(String::as_str).collect()
     }
 
     /// A file that only we can read.

@@ -7,7 +7,7 @@ mod network;
 mod service;
 
 pub use faults::{Effect, Fault, Faults};
-pub use network::{Course, Stage};
+pub use network::{Course, Deed, Did, Stage};
 
 use crate::nwc::protocol::service as wire;
 use nostr::prelude::{Keys, RelayUrl};
@@ -151,6 +151,11 @@ impl TestWallet {
     /// What there is in all, on accounts and on its way; never changes.
     pub fn total(&self) -> Msat {
         Msat::new(self.service.network.total()).unwrap_or_default()
+    }
+
+    /// Everything that ever happened to money here, in order.
+    pub fn deeds(&self) -> Vec<Deed> {
+        self.service.network.deeds()
     }
 
     /// How an account's invoice is doing.

@@ -34,6 +34,9 @@ pub(super) fn resend_gauge(now: Instant) -> Gauge {
 impl<S: Service> Provider<S> {
     pub(super) fn arrived(&mut self, event: Event, relay: Arc<str>, stored: bool) {
         let me = self.plan.keys.public_key();
+        if event.pubkey == me && dvmcp::is_answer(event.kind) {
+            return self.heard_ourselves(&event, stored);
+        }
         // What cannot be opened is not for us, or not for anybody.
         let Some((event, way)) = self.opened(event) else { return };
         let reading = match way.wire {

@@ -188,6 +188,11 @@ impl Provider {
         let _ = self.task.await;
     }
 
+    /// How it ends by itself.
+    pub(crate) async fn end(self) -> std::io::Result<()> {
+        within(self.task).await.unwrap()
+    }
+
     pub(crate) async fn stop(self) {
         let _ = self.stop.send(());
         within(self.task).await.unwrap().unwrap();

@@ -19,7 +19,7 @@ use rialto_ledger::sqlite::Sqlite;
 use rialto_payment::secret::Secret;
 use rialto_payment::wallet::Purse;
 use rialto_provider::plan::Plan;
-use rialto_provider::provider::{self, Books, watches};
+use rialto_provider::provider::{self, Books, KeyInUse, watches};
 use rialto_provider::till::Till;
 use rialto_relay::clock::SystemClock;
 use rialto_relay::embedded::{self, Relay};
@@ -128,7 +128,12 @@ async fn serve(setup: Setup, environment: &Environment, talk: Talk) -> Outcome {
     }
     drop(aside);
     last_words.wait();
-    served.map_err(|error| Failure::unexpected("the ledger cannot be used").because(&error).code("ledger"))
+    served.map_err(|error| match error.get_ref().and_then(|inner| inner.downcast_ref::<KeyInUse>()) {
+        Some(twin) => Failure::new(Exit::NotAllowed, "another provider runs with this key").because(twin).code("key_in_use").hint(
+            "stop the other one; machines that serve together need one database, with --ledger postgres://…",
+        ),
+        None => Failure::unexpected("the ledger cannot be used").because(&error).code("ledger"),
+    })
 }
 
 /// The ledger of this key: a file of our own, or a database that several workers share.

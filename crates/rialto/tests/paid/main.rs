@@ -11,7 +11,6 @@ mod peers;
 mod server;
 
 mod calls;
-mod crashes;
 mod ecash;
 mod forgery;
 mod rails;
@@ -20,6 +19,6 @@ mod workers;
 fn main() {
     torture::nostr_side::actor::play_if_asked();
     let together = [calls::CASES, ecash::CASES, rails::CASES, forgery::LATE, forgery::CLAIMS, forgery::WALLETS];
-    // These need all of the machine.
-    torture::stage::runner::main(&together, &[crashes::CASES, workers::CASES]);
+    // It needs all of the machine.
+    torture::stage::runner::main(&together, &[workers::CASES]);
 }

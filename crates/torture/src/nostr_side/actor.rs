@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::exit;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
@@ -17,6 +17,8 @@ use super::weather;
 pub const ACTOR: &str = "actor";
 /// In this file is one line for each execution: the tool, and the argument `tag` if there is one.
 pub const EFFECTS: &str = "effects";
+/// The same, and before each line the milliseconds since 1970.
+pub const TIMES: &str = "times";
 /// In this file are the calls of `gate` that have been answered.
 pub const FINISHED: &str = "finished";
 /// In this file is the process that was started last.
@@ -79,6 +81,18 @@ fn play(directory: &Path, options: &[String]) -> ! {
         }
     }
     exit(0);
+}
+
+/// Writes down that a tool has run, and when.
+pub fn write_down(directory: &Path, effect: &str) {
+    let since = UNIX_EPOCH.elapsed().unwrap().as_millis();
+    note(directory, TIMES, &format!("{since} {effect}"));
+    note(directory, EFFECTS, effect);
+}
+
+fn note(directory: &Path, file: &str, line: &str) {
+    let mut file = OpenOptions::new().create(true).append(true).open(directory.join(file)).unwrap();
+    file.write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
 fn say(message: &Value) {
@@ -193,12 +207,6 @@ impl Actor {
         tools
     }
 
-    fn note(&self, file: &str, effect: &str) {
-        let file = self.directory.join(file);
-        let mut file = OpenOptions::new().create(true).append(true).open(file).unwrap();
-        file.write_all(format!("{effect}\n").as_bytes()).unwrap();
-    }
-
     /// Runs a tool; nothing is answered when it gives nothing.
     fn call(&self, id: &Value, params: &Value) -> Option<Result<Value, Value>> {
         let arguments = &params["arguments"];
@@ -207,7 +215,7 @@ impl Actor {
             Some(tag) => format!("{name} {tag}"),
             None => name.to_owned(),
         };
-        self.note(EFFECTS, &effect);
+        write_down(&self.directory, &effect);
         let number = |key: &str| arguments[key].as_u64().unwrap_or(0);
         Some(Ok(match name {
             "note" => text(arguments["text"].as_str().unwrap_or("noted")),
@@ -270,11 +278,11 @@ impl Actor {
     fn gate(&self, id: &Value, effect: &str, name: &str) -> Option<Value> {
         loop {
             if self.directory.join(format!("gate-{name}")).exists() {
-                self.note(FINISHED, effect);
+                note(&self.directory, FINISHED, effect);
                 return Some(text("through"));
             }
             if self.cancelled.lock().unwrap().contains(id) {
-                self.note(EFFECTS, &format!("cancelled {effect}"));
+                note(&self.directory, EFFECTS, &format!("cancelled {effect}"));
                 return None;
             }
             std::thread::sleep(Duration::from_millis(5));

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
@@ -69,6 +69,8 @@ enum Out {
 /// One message of a client, and which connection said it.
 #[derive(Clone, Debug)]
 pub struct Heard {
+    /// Milliseconds since 1970.
+    pub at: u64,
     pub connection: usize,
     pub frame: Value,
 }
@@ -393,7 +395,8 @@ impl FakeRelay {
     fn hear(&self, number: usize, text: &str) {
         let Ok(frame) = serde_json::from_str::<Value>(text) else { return };
         let mut state = self.lock();
-        state.heard.push(Heard { connection: number, frame: frame.clone() });
+        let at = u64::try_from(UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap();
+        state.heard.push(Heard { at, connection: number, frame: frame.clone() });
         if !state.rules.deaf {
             state.answer(number, &frame);
         }

@@ -98,6 +98,13 @@ impl World {
         fs::read_to_string(self.path().join(actor::EFFECTS)).unwrap_or_default().lines().map(str::to_owned).collect()
     }
 
+    /// The same, and when: milliseconds since 1970.
+    pub fn runs(&self) -> Vec<(u64, String)> {
+        let text = fs::read_to_string(self.path().join(actor::TIMES)).unwrap_or_default();
+        let lines = text.lines().filter_map(|line| line.split_once(' '));
+        lines.map(|(at, effect)| (at.parse().unwrap(), effect.to_owned())).collect()
+    }
+
     /// How often the actor did this.
     pub fn times(&self, effect: &str) -> usize {
         self.effects().iter().filter(|line| *line == effect).count()

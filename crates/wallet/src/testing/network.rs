@@ -30,6 +30,29 @@ pub enum Stage {
     Cancelled,
 }
 
+/// Something that happened to money.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deed {
+    /// Milliseconds since 1970.
+    pub at: u64,
+    pub hash: PaymentHash,
+    pub did: Did,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Did {
+    /// An account asked for an invoice.
+    Made { payee: usize, amount: Msat },
+    /// An account began to pay one.
+    Paid { payer: usize, amount: Msat },
+    /// What was paid is here, and waits.
+    Held,
+    Settled,
+    Cancelled,
+    /// What was paid is with the payer again.
+    CameBack { payer: usize },
+}
+
 /// An invoice of an account.
 #[derive(Debug, Clone)]
 pub(super) struct Bill {
@@ -90,6 +113,8 @@ struct State {
     routers: Msat,
     bills: HashMap<PaymentHash, Bill>,
     payments: HashMap<(usize, PaymentHash), Outgoing>,
+    /// All that ever happened, in order.
+    deeds: Vec<Deed>,
 }
 
 pub(super) fn now() -> u64 {
@@ -103,12 +128,17 @@ impl Network {
             routers: Msat::ZERO,
             bills: HashMap::new(),
             payments: HashMap::new(),
+            deeds: Vec::new(),
         };
         Self { state: Mutex::new(state), changed: Notify::new(), fee }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn deeds(&self) -> Vec<Deed> {
+        self.state().deeds.clone()
     }
 
     pub(super) fn balance(&self, account: usize) -> Option<Msat> {
@@ -146,6 +176,7 @@ impl Network {
             return Err(refusal("OTHER", "there is an invoice with this hash already"));
         }
         state.bills.insert(hash, bill.clone());
+        state.note(hash, Did::Made { payee, amount: wanted.amount });
         Ok(bill)
     }
 
@@ -191,7 +222,9 @@ impl Network {
             text: bill.text.clone(),
             at: now(),
         };
+        let did = Did::Paid { payer, amount: bill.amount };
         state.payments.insert((payer, invoice.hash), payment);
+        state.note(invoice.hash, did);
         if !is_stuck {
             state.arrive(&invoice.hash);
         }
@@ -242,6 +275,7 @@ impl Network {
         }
         state.fail(hash);
         state.bills.entry(*hash).and_modify(|bill| bill.stage = Stage::Cancelled);
+        state.note(*hash, Did::Cancelled);
         drop(state);
         self.changed.notify_waiters();
         Ok(())
@@ -263,6 +297,11 @@ impl Network {
 }
 
 impl State {
+    fn note(&mut self, hash: PaymentHash, did: Did) {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.deeds.push(Deed { at: u64::try_from(since.as_millis()).unwrap_or(u64::MAX), hash, did });
+    }
+
     /// An invoice whose money is held.
     fn held(&mut self, payee: usize, hash: &PaymentHash) -> Result<&mut Bill, Refusal> {
         let bill = self.bills.get_mut(hash).filter(|bill| bill.payee == payee && bill.is_hold);
@@ -274,7 +313,9 @@ impl State {
     fn arrive(&mut self, hash: &PaymentHash) {
         let Some(bill) = self.bills.get_mut(hash).filter(|bill| bill.stage == Stage::Open) else { return };
         bill.stage = Stage::Held;
-        if !bill.is_hold {
+        if bill.is_hold {
+            self.note(*hash, Did::Held);
+        } else {
             self.settle(hash);
         }
     }
@@ -293,18 +334,22 @@ impl State {
         if let Some(balance) = self.balances.get_mut(bill.payee) {
             *balance = sum(*balance, bill.amount);
         }
+        self.note(*hash, Did::Settled);
     }
 
     /// What was on its way is with the payer again.
     fn fail(&mut self, hash: &PaymentHash) {
+        let mut back = Vec::new();
         for ((payer, of), payment) in &mut self.payments {
             if of == hash && payment.course == Course::Pending {
                 payment.course = Course::Failed;
+                back.push(*payer);
                 if let Some(balance) = self.balances.get_mut(*payer) {
                     *balance = sum(sum(*balance, payment.amount), payment.fee);
                 }
             }
         }
+        back.into_iter().for_each(|payer| self.note(*hash, Did::CameBack { payer }));
     }
 }
 

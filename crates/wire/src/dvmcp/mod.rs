@@ -38,6 +38,21 @@ pub fn customer_filter(me: PublicKey) -> Filter {
     Filter::new().kinds([RESPONSE, FEEDBACK]).pubkey(me)
 }
 
+/// Whether events of this kind answer requests.
+pub fn is_answer(kind: Kind) -> bool {
+    [RESPONSE, FEEDBACK].contains(&kind)
+}
+
+/// Whether they are only feedback.
+pub fn is_feedback(kind: Kind) -> bool {
+    kind == FEEDBACK
+}
+
+/// What is said with a provider's key.
+pub fn said_filter(provider: PublicKey) -> Filter {
+    Filter::new().kinds([RESPONSE, FEEDBACK]).author(provider)
+}
+
 /// Answers to certain requests, from providers that do not name the customer.
 pub fn answers_filter(requests: impl IntoIterator<Item = nostr::prelude::EventId>) -> Filter {
     Filter::new().kinds([RESPONSE, FEEDBACK]).events(requests)

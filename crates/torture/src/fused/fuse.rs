@@ -9,11 +9,12 @@ use rialto_payment::wallet::{Abilities, Error, Later, Lock, Order, Payment, Purs
 use rustix::process::{Signal, getpid, kill_process};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::broadcast;
 
 /// What the process is doing when it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Point {
+pub enum Point {
     /// The first step to this stage is committed.
     Commit(Stage),
     /// The wallet is asked for an invoice.
@@ -24,21 +25,39 @@ pub(crate) enum Point {
     Cancel,
     /// A token is changed.
     Receive,
+    /// It is noted that relays have the answers.
+    Sent,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum When {
+pub enum When {
     Before,
     After,
 }
 
-/// Burns through once.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Fuse(pub(crate) Option<(Point, When)>);
+/// Where a process ends: the so-many-th time that it comes there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    pub point: Point,
+    pub when: When,
+    pub nth: usize,
+}
+
+/// Burns through once, at its mark if it has one.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Fuse {
+    mark: Option<Mark>,
+    met: Arc<AtomicUsize>,
+}
 
 impl Fuse {
-    fn meets(self, point: Point, when: When) {
-        if self.0 == Some((point, when)) {
+    pub(super) fn new(mark: Option<Mark>) -> Self {
+        Self { mark, met: Arc::default() }
+    }
+
+    fn meets(&self, point: Point, when: When) {
+        let Some(mark) = self.mark.filter(|mark| (mark.point, mark.when) == (point, when)) else { return };
+        if self.met.fetch_add(1, Ordering::SeqCst) + 1 == mark.nth {
             let _ = kill_process(getpid(), Signal::KILL);
             // It takes effect before this returns; should it not, this does.
             std::process::abort();
@@ -47,19 +66,19 @@ impl Fuse {
 }
 
 #[derive(Debug)]
-pub(crate) struct FusedLedger<L> {
-    pub(crate) inner: L,
-    pub(crate) fuse: Fuse,
+pub(super) struct FusedLedger<L> {
+    pub inner: L,
+    pub fuse: Fuse,
 }
 
 /// A wallet, and beside it a mint that remembers in a folder which tokens were changed.
 #[derive(Debug)]
-pub(crate) struct FusedWallet {
-    pub(crate) inner: Arc<dyn Wallet>,
-    pub(crate) fuse: Fuse,
-    pub(crate) mint: PathBuf,
+pub(super) struct FusedWallet {
+    pub inner: Arc<dyn Wallet>,
+    pub fuse: Fuse,
+    pub mint: PathBuf,
     /// To whom all tokens are locked.
-    pub(crate) key: [u8; 32],
+    pub key: [u8; 32],
 }
 
 /// The address of that mint; nobody asks for it there.
@@ -77,7 +96,12 @@ impl<L: Ledger> Ledger for FusedLedger<L> {
     }
 
     fn sent(&self, ids: Vec<Id>) -> ledger::Later<'_, ()> {
-        self.inner.sent(ids)
+        Box::pin(async move {
+            self.fuse.meets(Point::Sent, When::Before);
+            let done = self.inner.sent(ids).await;
+            self.fuse.meets(Point::Sent, When::After);
+            done
+        })
     }
 
     fn recent(&self, since: u64) -> ledger::Later<'_, Vec<Seen>> {
