@@ -74,6 +74,8 @@ impl Sqlite {
         let path = directory.join(FILE);
         // SQLite gives its other files the rights of this one.
         private(&path).map_err(refused)?;
+        // Before anything is written: even to tidy up after whoever had it last would change it.
+        schema::refuse_later(&read_only(&path)?)?;
         let mut writer = Connection::open(&path)?;
         prepare(&writer)?;
         schema::migrate(&mut writer)?;

@@ -89,15 +89,15 @@ impl Crowd {
         let link = |relay: &String| {
             let (kept, payer, random) = (kept.clone(), payer.clone(), random.clone());
             let link = Client::connect(relay, move |_, event| {
-            let Some(invoice) = kept.read(&event) else { return };
-            let mut random = random.lock().unwrap_or_else(PoisonError::into_inner);
-            let pause = if random.below(2) == 0 { 0 } else { random.below(LATEST_MS) };
-            let payer = payer.clone();
-            runtime().spawn(async move {
-                tokio::time::sleep(Duration::from_millis(pause.try_into().unwrap())).await;
-                // What has become of it is asked of the network, which is never wrong.
-                drop(payer.pay(&invoice, rialto_payment::amount::Msat::ZERO).await);
-            });
+                let Some(invoice) = kept.read(&event) else { return };
+                let mut random = random.lock().unwrap_or_else(PoisonError::into_inner);
+                let pause = if random.below(2) == 0 { 0 } else { random.below(LATEST_MS) };
+                let payer = payer.clone();
+                runtime().spawn(async move {
+                    tokio::time::sleep(Duration::from_millis(pause.try_into().unwrap())).await;
+                    // What has become of it is asked of the network, which is never wrong.
+                    drop(payer.pay(&invoice, rialto_payment::amount::Msat::ZERO).await);
+                });
             });
             link.subscribe("answers", &[json!({ "kinds": [RESPONSE, FEEDBACK], "authors": [provider] })]);
             link

@@ -7,6 +7,7 @@
 mod running;
 mod scoreboard;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -23,6 +24,14 @@ struct Arguments {
 enum Command {
     /// Show all rows
     List,
+    /// Write the ledger of a new version of the tables, for R32
+    Record {
+        /// Where to
+        folder: PathBuf,
+        /// The program that has this version
+        #[arg(long, value_name = "FILE")]
+        rialto: PathBuf,
+    },
     /// Run rows, and say which promises held
     Run(running::Run),
     /// Make the table of the scoreboard from what `run --json` printed
@@ -38,7 +47,20 @@ fn main() -> ExitCode {
             }
             ExitCode::SUCCESS
         }
+        Command::Record { folder, rialto } => record(&folder, &rialto),
         Command::Run(run) => run.run(),
         Command::Scoreboard(scoreboard) => scoreboard.run(),
     }
+}
+
+/// In a process that knows the program from its start.
+fn record(folder: &Path, rialto: &Path) -> ExitCode {
+    if std::env::var_os(torture::PROGRAM).is_none() {
+        let own = std::env::current_exe().and_then(|own| {
+            std::process::Command::new(own).args(std::env::args_os().skip(1)).env(torture::PROGRAM, rialto).status()
+        });
+        return if own.is_ok_and(|status| status.success()) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    println!("{}", torture::rows::crashes::record(folder).display());
+    ExitCode::SUCCESS
 }

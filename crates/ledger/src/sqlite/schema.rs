@@ -81,14 +81,16 @@ pub(super) fn expect(connection: &Connection) -> Result<(), Error> {
     }
 }
 
-/// Brings a database up to date.
-pub(super) fn migrate(connection: &mut Connection) -> Result<(), Error> {
+/// How many migrations were made; an error if there are more than we know.
+pub(super) fn refuse_later(connection: &Connection) -> Result<usize, Error> {
     let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
-    let Ok(done) = usize::try_from(found) else { return Err(Error::TooNew { found, known }) };
-    if found > known {
-        return Err(Error::TooNew { found, known });
-    }
+    usize::try_from(found).ok().filter(|_| found <= known).ok_or(Error::TooNew { found, known })
+}
+
+/// Brings a database up to date.
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), Error> {
+    let done = refuse_later(connection)?;
     for (version, migration) in (1_i64..).zip(MIGRATIONS).skip(done) {
         let transaction = connection.transaction()?;
         transaction.execute_batch(migration)?;

@@ -170,3 +170,22 @@ async fn a_full_disk_is_an_error_and_then_it_works_again() {
     check(directory.path(), &said).await;
     is_sound(directory.path()).await;
 }
+
+#[test]
+fn what_a_killed_process_of_a_later_version_left_is_not_tidied_up() {
+    let (before, directory) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    drop(Sqlite::open(before.path()).unwrap());
+    let later = rusqlite::Connection::open(file(before.path())).unwrap();
+    later.pragma_update(None, "user_version", 4711).unwrap();
+    // Copied while it is open, as it is when its process is killed.
+    let names = ["ledger.db", "ledger.db-wal"];
+    let read = |directory: &Path| names.map(|name| std::fs::read(directory.join(name)).unwrap());
+    for name in names {
+        std::fs::copy(before.path().join(name), directory.path().join(name)).unwrap();
+    }
+    let left = read(directory.path());
+    assert!(!left[1].is_empty());
+    let refused = Sqlite::open(directory.path()).unwrap_err();
+    assert!(matches!(refused, Error::TooNew { found: 4711, .. }), "{refused}");
+    assert_eq!(read(directory.path()), left);
+}

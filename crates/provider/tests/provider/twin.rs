@@ -33,10 +33,8 @@ async fn a_twin_with_another_ledger_stops_both() {
 fn foreign(keys: &Keys, customer: &Customer, request: nostr::prelude::EventId, at: u64) -> [Event; 2] {
     let writer = Writer { provider: keys.public_key(), relay: None, now: Timestamp::from(at) };
     let address = Address { request, customer: customer.keys.public_key(), command: Some(Command::ExecuteTool) };
-    let said: [UnsignedEvent; 2] = [
-        writer.response(&address, Outcome::Success, "{}".to_owned()),
-        writer.feedback(&address, &Progress::Begun),
-    ];
+    let said: [UnsignedEvent; 2] =
+        [writer.response(&address, Outcome::Success, "{}".to_owned()), writer.feedback(&address, &Progress::Begun)];
     said.map(|event| sign(keys, event))
 }
 

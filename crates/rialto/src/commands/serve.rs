@@ -129,9 +129,10 @@ async fn serve(setup: Setup, environment: &Environment, talk: Talk) -> Outcome {
     drop(aside);
     last_words.wait();
     served.map_err(|error| match error.get_ref().and_then(|inner| inner.downcast_ref::<KeyInUse>()) {
-        Some(twin) => Failure::new(Exit::NotAllowed, "another provider runs with this key").because(twin).code("key_in_use").hint(
-            "stop the other one; machines that serve together need one database, with --ledger postgres://…",
-        ),
+        Some(twin) => Failure::new(Exit::NotAllowed, "another provider runs with this key")
+            .because(twin)
+            .code("key_in_use")
+            .hint("stop the other one; machines that serve together share a database:  --ledger env:NAME"),
         None => Failure::unexpected("the ledger cannot be used").because(&error).code("ledger"),
     })
 }

@@ -249,7 +249,8 @@ impl One<'_> {
 /// P6: whom.
 fn strangers<'a>(history: &'a History, index: &'a Index<'_>) -> impl Iterator<Item = Violation> + 'a {
     let payers: BTreeSet<usize> = history.requests.values().map(|request| request.payer).collect();
-    let of_customers = index.bills.iter().filter(move |(_, bill)| bill.payers.iter().any(|(who, _)| payers.contains(who)));
+    let of_customers =
+        index.bills.iter().filter(move |(_, bill)| bill.payers.iter().any(|(who, _)| payers.contains(who)));
     of_customers.filter_map(move |(hash, bill)| {
         let asked = index.quoted.get(hash.as_str()).and_then(|of| of.first());
         let payee = asked.and_then(|id| history.requests.get(*id)).map(|request| request.payee);

@@ -59,19 +59,13 @@ pub struct Said {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Word {
     /// It costs so much, to be paid with this hash.
-    Quote {
-        hash: String,
-        msat: u64,
-    },
+    Quote { hash: String, msat: u64 },
     /// It was begun, or goes on.
     Progress,
     /// Feedback that says how it ended.
     Ending,
     /// The answer, or one part of it: `success`, or the code of the error.
-    Answer {
-        part: usize,
-        outcome: String,
-    },
+    Answer { part: usize, outcome: String },
 }
 
 /// A tool has run.
@@ -109,21 +103,35 @@ pub struct Violation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// It had its effect more often than it may.
-    RanAgain { times: usize },
+    RanAgain {
+        times: usize,
+    },
     /// It was paid, and there is no answer.
     Silence,
     /// It ended in two ways.
-    TwoEnds { outcomes: Vec<String> },
+    TwoEnds {
+        outcomes: Vec<String>,
+    },
     /// It failed, and the customer has not got this back, as money or as credit.
-    NotReturned { outcome: String, msat: i64 },
+    NotReturned {
+        outcome: String,
+        msat: i64,
+    },
     /// It ran before its money was here, or without any.
     RanUnpaid,
     /// Its payment was asked for another request, too.
-    SharedPayment { hash: String },
+    SharedPayment {
+        hash: String,
+    },
     /// It was to be paid in two ways.
-    TwoInvoices { hashes: Vec<String> },
+    TwoInvoices {
+        hashes: Vec<String>,
+    },
     /// It succeeded, and what was taken for it is not its price.
-    WrongCharge { price: u64, taken: i64 },
+    WrongCharge {
+        price: u64,
+        taken: i64,
+    },
     /// It is said to have succeeded, and has not run.
     NeverRan,
     /// Its answer was sent in two versions.
@@ -132,7 +140,9 @@ pub enum Fault {
     AnswerNotStored,
     /// The customer paid an invoice that the provider it asked has not given for it.
     PaidStranger,
-    OverCap { msat: u64 },
+    OverCap {
+        msat: u64,
+    },
     /// The customer's money left twice.
     PaidTwice,
 }

@@ -176,7 +176,10 @@ fn a_payment_for_two_breaks_p4() {
     history.ledger.retain(|record| record.id != "b");
     history.wallet.retain(|deed| deed.hash != hash(2));
     let found = check(&history);
-    assert!(found.iter().any(|one| one.request == "a" && matches!(one.fault, Fault::SharedPayment { .. })), "{found:?}");
+    assert!(
+        found.iter().any(|one| one.request == "a" && matches!(one.fault, Fault::SharedPayment { .. })),
+        "{found:?}"
+    );
     assert!(found.iter().any(|one| one.request == "b" && one.promise() == Promise::P4), "{found:?}");
 
     let hashes = vec![hash(1).to_string(), hash(3).to_string()];

@@ -42,15 +42,23 @@ pub struct Deed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Did {
     /// An account asked for an invoice.
-    Made { payee: usize, amount: Msat },
+    Made {
+        payee: usize,
+        amount: Msat,
+    },
     /// An account began to pay one.
-    Paid { payer: usize, amount: Msat },
+    Paid {
+        payer: usize,
+        amount: Msat,
+    },
     /// What was paid is here, and waits.
     Held,
     Settled,
     Cancelled,
     /// What was paid is with the payer again.
-    CameBack { payer: usize },
+    CameBack {
+        payer: usize,
+    },
 }
 
 /// An invoice of an account.

@@ -104,6 +104,7 @@ fn run(_: Setting) -> Score {
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
+                let _inside = runtime().enter();
                 loop {
                     let Some((number, trial)) = queue.lock().unwrap().pop_front() else { return };
                     let wrong = match catch_unwind(AssertUnwindSafe(|| try_one(&bank, number, trial))) {
@@ -139,8 +140,8 @@ fn try_one(bank: &TestWallet, number: usize, trial: Trial) -> Option<String> {
     };
     let customer = Customer::new(&relay.url(), &hex_key(&keys));
     let mut process = Process::start(&orders, Some(Mark { point: trial.point, when: trial.when, nth: 1 }));
-    let mut draft = customer
-        .draft("execute-tool", &json!({ "name": trial.tool, "parameters": { "tag": number.to_string() } }));
+    let mut draft =
+        customer.draft("execute-tool", &json!({ "name": trial.tool, "parameters": { "tag": number.to_string() } }));
     if trial.rail == Rail::Token {
         draft = draft.tag(&["cashu", &format!("cashuBtoken{number}")]);
     }

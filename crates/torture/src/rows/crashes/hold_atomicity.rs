@@ -45,8 +45,8 @@ const LONGEST_LIFE: Duration = Duration::from_secs(2);
 /// Beyond the time that a tool may take, money is held no longer than this.
 const SLACK: Duration = Duration::from_secs(10);
 
-/// How the calls may end: as tools do, by the time limit, or unknown.
-const ENDS: [&str; 4] = ["success", "tool_error", "timeout", "outcome_unknown"];
+/// How the calls may end: as tools and their server do, by the time limit, or unknown.
+const ENDS: [&str; 5] = ["success", "tool_error", "internal_error", "timeout", "outcome_unknown"];
 
 fn run(setting: Setting) -> Score {
     let (calls, kills) = setting.choose((150, 20), (1000, 100));

@@ -7,6 +7,9 @@ mod split_brain;
 pub mod storm;
 mod upgrade;
 
+pub use upgrade::record;
+
 use super::Row;
 
-pub(super) const ROWS: &[Row] = &[crash_loop::ROW, crash_points::ROW, hold_atomicity::ROW, split_brain::ROW, upgrade::ROW];
+pub(super) const ROWS: &[Row] =
+    &[crash_loop::ROW, crash_points::ROW, hold_atomicity::ROW, split_brain::ROW, upgrade::ROW];

@@ -5,8 +5,9 @@
 //! killed ([`record`] writes the next one). Its times are moved to now, and its invoices made anew, since the network that
 //! they were of is gone. Tokens are not among them: a mint would have to be, and R01b ends a provider there.
 
-#[cfg(test)]
 mod record;
+
+pub use record::record;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -133,10 +134,9 @@ fn finish(ledger: &str) -> Tried {
         history.kept(Source::Sqlite(&folder));
         history.ledger.iter().all(|record| record.stage == "Done")
     });
-    let is_answer = |job: &Found| {
-        relay.event_within(PATIENCE, |event| event.kind == RESPONSE && event.has_tag("e", &job.id)).is_some()
-    };
-    found.iter().filter(|job| job.end().outcome.is_some()).for_each(|job| drop(is_answer(job)));
+    for job in found.iter().filter(|job| job.end().outcome.is_some()) {
+        relay.event_within(PATIENCE, |event| event.kind == RESPONSE && event.has_tag("e", &job.id));
+    }
     provider.process.stop();
     let mut history = History::default();
     let findings = history.kept(Source::Sqlite(&folder)).findings.len();
@@ -161,10 +161,7 @@ fn wrong(job: &Found, history: &History) -> Option<String> {
     // Of each tool only so many have run as there were jobs to be run for it.
     let ran = history.runs.iter().filter(|run| run.effect == format!("{effect} {}", job.stage)).count();
     let hash = record.quote.as_ref().and_then(|quote| quote.payment_hash.clone());
-    let is_settled = history
-        .wallet
-        .iter()
-        .any(|deed| Some(deed.hash.to_string()) == hash && deed.did == Did::Settled);
+    let is_settled = history.wallet.iter().any(|deed| Some(deed.hash.to_string()) == hash && deed.did == Did::Settled);
     // What was paid to the network that is gone was paid there.
     let is_paid_right = job.stage == 7 || is_settled == is_charged;
     let is_right = is_answered && ran == runs && is_paid_right;
@@ -199,6 +196,7 @@ fn found(connection: &Connection) -> Vec<Found> {
 
 /// Makes the invoices again that a ledger knows of, and pays those that were paid.
 fn recreate(market: &Market, connection: &Connection, found: &[Found]) {
+    let _inside = runtime().enter();
     let wallet = reference::open(&market.bank.uri(PROVIDER).unwrap()).unwrap().wallet();
     let order = Order { amount: Msat::from_sat(PRICE).unwrap(), memo: String::new(), expiry: 600 };
     for job in found.iter().filter(|job| job.stage >= 2 && job.stage < 7) {

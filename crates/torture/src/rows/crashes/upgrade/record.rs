@@ -1,16 +1,15 @@
 //! Writes a ledger with a job in every stage, as a provider leaves it that is killed.
 //!
-//! To be done once for each version of the tables, with a program that has it:
-//! `TORTURE_RIALTO=… cargo test -p torture --lib record -- --ignored`
+//! To be done once for each version of the tables, with a program that has it: `torture record FOLDER --rialto FILE`.
 
-use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
 
-use super::{LEDGERS, PUBKEY, flags, found, key};
+use super::{PUBKEY, flags, found, key};
 use crate::market::{Market, invoice};
 use crate::nostr_side::PATIENCE;
 use crate::nostr_side::customer::{Customer, RESPONSE};
@@ -21,9 +20,8 @@ fn open(folder: &Path) -> Connection {
     Connection::open_with_flags(rialto_ledger::sqlite::file(folder), OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap()
 }
 
-#[test]
-#[ignore = "writes into the source tree"]
-fn record() {
+/// Writes `VERSION.sql` into a folder, unless there is one.
+pub fn record(into: &Path) -> PathBuf {
     let relay = FakeRelay::start();
     let market = Market::holding().at(std::slice::from_ref(&relay));
     let (folder, key) = (market.ledger_directory(PUBKEY), key(&market));
@@ -61,29 +59,29 @@ fn record() {
     reached(&call("note", 1, false), 1, false);
     provider.process.kill();
     let connection = open(&folder);
-    let version: usize = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
-    assert!(version >= LEDGERS.len(), "there is one of this version already, and it stays as it is");
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("fixtures/ledger/{version}.sql"));
-    fs::write(path, dump(&connection, version)).unwrap();
+    let version: u32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+    let path = into.join(format!("{version}.sql"));
+    let mut file = fs::File::create_new(&path).expect("there is none of this version yet");
+    file.write_all(dump(&connection, version).as_bytes()).unwrap();
+    path
 }
 
 /// The tables and their rows, as statements.
-fn dump(connection: &Connection, version: usize) -> String {
+fn dump(connection: &Connection, version: u32) -> String {
     let mut out = String::from("BEGIN;\n");
     let list = |sql: &str| -> Vec<String> {
         let mut select = connection.prepare(sql).unwrap();
         select.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     };
     let made = list("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type DESC, rowid");
-    made.iter().for_each(|sql| writeln!(out, "{sql};").unwrap());
+    made.iter().for_each(|sql| out.push_str(&format!("{sql};\n")));
     // Jobs first: the others belong to them.
     for table in list("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name <> 'job', name") {
         let columns = list(&format!("SELECT name FROM pragma_table_info('{table}')"));
         let values: Vec<String> = columns.iter().map(|column| format!("quote({column})")).collect();
         for row in list(&format!("SELECT {} FROM {table}", values.join(" || ', ' || "))) {
-            writeln!(out, "INSERT INTO {table} VALUES ({row});").unwrap();
+            out.push_str(&format!("INSERT INTO {table} VALUES ({row});\n"));
         }
     }
-    writeln!(out, "PRAGMA user_version = {version};\nCOMMIT;").unwrap();
-    out
+    out + &format!("PRAGMA user_version = {version};\nCOMMIT;\n")
 }
