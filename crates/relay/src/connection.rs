@@ -308,7 +308,7 @@ impl<'a> Connection<'a> {
             Ok(Passed::Repeat(id)) => {
                 counts.repeats += 1;
                 // What the relay had stored is no news, nor is what we said ourselves.
-                if !self.has_stored || self.shared.is_own(&id) {
+                if !self.has_stored || self.shared.is_unwanted(&id) {
                     return;
                 }
                 Arrival::Repeat { id, relay }

@@ -47,6 +47,8 @@ pub struct Options {
     pub signer: Option<Arc<dyn Sign>>,
     pub give_up: Duration,
     pub quorum: usize,
+    /// What we have published arrives here too, if we ask for it. Whoever knows what they said saves checking it again.
+    pub hears_itself: bool,
     pub dial: Arc<dyn Dial>,
     pub clock: Arc<dyn Clock>,
 }
@@ -58,6 +60,7 @@ impl Default for Options {
             signer: None,
             give_up: GIVE_UP,
             quorum: QUORUM,
+            hears_itself: true,
             dial: Arc::new(Network),
             clock: Arc::new(SystemClock),
         }
@@ -256,7 +259,9 @@ impl Pool {
         let names = relays.iter().map(|relay| relay.name.clone()).collect();
         let publication = Arc::new(Publication::new(event, names, options.quorum, now + options.give_up));
         lock(&self.0.shared.own).note(&event.id, now);
-        self.0.shared.gate.note(frame::published(&publication.frame), event.id);
+        if !options.hears_itself {
+            self.0.shared.gate.note(frame::published(&publication.frame), event.id);
+        }
         for relay in relays {
             lock(&relay.outbox).push(publication.clone(), now);
             relay.wake.notify_one();
@@ -356,7 +361,12 @@ impl Shared {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    pub(crate) fn is_own(&self, id: &EventId) -> bool {
+    /// Whether an event is one that is not to arrive again.
+    pub(crate) fn is_unwanted(&self, id: &EventId) -> bool {
+        !self.options.hears_itself && self.is_own(id)
+    }
+
+    fn is_own(&self, id: &EventId) -> bool {
         lock(&self.own).contains(id)
     }
 

@@ -102,7 +102,7 @@ async fn serve(setup: Setup, environment: &Environment, talk: Talk) -> Outcome {
     let aside = Arc::new(aside);
     let hub_aside = aside.clone();
     let hub = Hub::start(hub, new_guard()?, Events::new(move |event| tell(&hub_aside, &event)));
-    let options = Options { keys: Some(plan.keys.clone()), ..Options::default() };
+    let options = Options { keys: Some(plan.keys.clone()), hears_itself: false, ..Options::default() };
     let (pool, arrivals) = Pool::start(&relays, watches(&plan), options);
     let mut signals = Stop::listen()?;
     let (ready, is_ready) = watch::channel(log::Ready::default());

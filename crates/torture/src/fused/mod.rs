@@ -173,7 +173,7 @@ async fn provide(orders: Orders, fuse: Fuse) {
     });
     let ledger = Arc::new(FusedLedger { inner: Sqlite::open(&plan.record).unwrap(), fuse });
     let relay = RelayUrl::parse(&relay).unwrap();
-    let pool = Pool::start(&[relay], watches(&plan), Options::default());
+    let pool = Pool::start(&[relay], watches(&plan), Options { hears_itself: false, ..Options::default() });
     let (service, clock) = (Arc::new(Tools { folder }), Arc::new(SystemClock));
     let observer = Observer::new(|_| {});
     run(plan, Books { ledger, till }, service, pool, clock, observer, std::future::pending()).await.unwrap();
