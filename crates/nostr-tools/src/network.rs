@@ -145,6 +145,7 @@ impl Network {
             signer: signer.map(|signer| signer as Arc<dyn Sign>),
             give_up: PUBLISH,
             quorum: 1,
+            hears_itself: true,
             clock: self.clock.clone(),
             dial: Arc::new(Guarded(self.reach.clone())),
         }
