@@ -26,8 +26,6 @@ const MAX_PAUSE: Duration = Duration::from_secs(60);
 /// A relay that refuses us this often in a row does not mean the events.
 const REBUFFS: u32 = 3;
 
-const CLOSED: &str = "we stopped";
-
 #[derive(Debug)]
 struct Entry {
     publication: Arc<Publication>,
@@ -85,7 +83,7 @@ impl Outbox {
 
     pub(crate) fn push(&mut self, publication: Arc<Publication>, now: Instant) {
         if self.is_closed {
-            return publication.settle(&self.url, Verdict::GaveUp(CLOSED.into()));
+            return publication.settle(&self.url, Verdict::Stopped);
         }
         if let Some((_, words)) = self.shunned.as_ref().filter(|(until, _)| *until > now) {
             return publication.settle(&self.url, Verdict::Refused(words.clone()));
@@ -244,7 +242,7 @@ impl Outbox {
         self.disconnected();
         let later = std::mem::take(&mut self.later).into_iter().map(|(_, entry)| entry);
         for entry in std::mem::take(&mut self.ready).into_iter().chain(later) {
-            self.end(&entry, Verdict::GaveUp(CLOSED.into()));
+            self.end(&entry, Verdict::Stopped);
         }
     }
 
@@ -424,7 +422,7 @@ mod tests {
         outbox.push(all[1].clone(), now);
         outbox.close();
         outbox.push(all[2].clone(), now);
-        assert!(all.iter().all(|one| matches!(verdict(one), Some(Verdict::GaveUp(_)))));
+        assert!(all.iter().all(|one| verdict(one) == Some(Verdict::Stopped)));
         assert_eq!((outbox.len(), outbox.bytes), (0, 0));
     }
 

@@ -28,8 +28,8 @@ const MAX_SEALED: usize = 24 * 1024;
 /// How long relays are waited for before work is done for those that want it.
 const WORK_WAIT: Duration = Duration::from_secs(3);
 
-/// When an answer that was paid for could not be noted, how long until it is tried again.
-const NOTE_AGAIN: Duration = Duration::from_secs(1);
+/// When something that somebody waits for could not be noted, how long until it is tried again.
+pub(super) const NOTE_AGAIN: Duration = Duration::from_secs(1);
 
 /// A request's end, until it is noted.
 pub(super) struct Conclusion {
@@ -177,6 +177,10 @@ impl<S: Service> Provider<S> {
                 Err(_) if work::demanded(&last.report()).is_some() => last.report(),
                 Err(_) => last.settled().await,
             };
+            // What is on its way when we stop is left to whoever serves next: too few relays may have it.
+            if report.verdicts.iter().any(|(_, verdict)| *verdict == Verdict::Stopped) {
+                return;
+            }
             if report.accepted > 0 {
                 let _ = causes.send(Cause::Delivered(id));
             } else if let Some(bits) = work::demanded(&report).filter(|_| !answers.iter().any(seal::is_wrap)) {

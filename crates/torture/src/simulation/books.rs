@@ -21,6 +21,8 @@ pub(super) struct Disk {
     process: u64,
     /// Requests of which something could not be noted. Such a one may be answered once more: better that than not at all.
     pub(super) shaky: BTreeSet<Id>,
+    /// The next step to there is not taken.
+    pub(super) refused: Option<Stage>,
     /// Something was noted since the rules were looked at.
     pub(super) is_changed: bool,
 }
@@ -45,7 +47,9 @@ impl World {
         if self.crashes() {
             return None;
         }
-        if self.fails(self.faults.disk) {
+        let is_refused = steps.iter().any(|step| self.disk.refused == Some(step.stage));
+        if is_refused || self.fails(self.faults.disk) {
+            self.disk.refused.take_if(|_| is_refused);
             for step in &steps {
                 self.trace.add(self.now, "cannot be noted as", self.number(&step.id), step.stage.name());
                 self.disk.shaky.insert(step.id);
@@ -128,7 +132,9 @@ impl Ledger for Port {
         Box::pin(self.0.answer(answered))
     }
 
-    fn sent(&self, ids: Vec<Id>) -> Later<'_, ()> {
+    fn sent(&self, mut ids: Vec<Id>) -> Later<'_, ()> {
+        // They have no order: connections that are ended at once tell so in any.
+        ids.sort_unstable();
         self.read(|world| {
             for id in ids {
                 let number = world.number(&id);

@@ -17,7 +17,7 @@ const LAST_LOOK: u64 = 60_000;
 
 /// How a customer pays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Payer {
+pub(super) enum Payer {
     Prompt,
     Slow,
     /// In the last moment, so that it may arrive after it.
@@ -39,7 +39,7 @@ pub(super) struct Job {
     pub(super) made: u64,
     pub(super) course: Course,
     pub(super) takes: u64,
-    payer: Payer,
+    pub(super) payer: Payer,
     pub(super) bill: Option<usize>,
     pub(super) runs: u32,
     pub(super) is_running: bool,
@@ -106,7 +106,7 @@ impl World {
     }
 
     /// Writes a call of a tool, or the wish to cancel an earlier one.
-    fn write(&mut self, customer: usize, what: Result<&'static str, usize>, at: u64) -> usize {
+    pub(super) fn write(&mut self, customer: usize, what: Result<&'static str, usize>, at: u64) -> usize {
         let (keys, to, number) = (&self.customers[customer], KEYS[CUSTOMERS].public_key(), self.jobs.len());
         let made = super::world::EPOCH + at / 1000;
         let event: UnsignedEvent = match what {
@@ -136,7 +136,7 @@ impl World {
     }
 
     /// Publishes it to some relays, and perhaps again.
-    fn send(&mut self, job: usize, at: u64) {
+    pub(super) fn send(&mut self, job: usize, at: u64) {
         for relay in 0..COUNT {
             if self.chances(700) {
                 let wait = at + self.between(0, 500);

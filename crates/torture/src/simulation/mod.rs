@@ -83,9 +83,14 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Lives through one history.
 pub fn simulate(setup: Setup) -> Outcome {
-    let world = World::new(setup.seed, setup.mistake);
+    let mut world = World::new(setup.seed, setup.mistake);
+    world.open(setup.jobs);
+    play(world, setup)
+}
+
+/// Lives through what was prepared.
+fn play(world: World, setup: Setup) -> Outcome {
     let shared = Arc::new(Shared::new(world));
-    shared.enter().open(setup.jobs);
     loop {
         let ending = live(&shared, setup);
         let mut world = shared.enter();
@@ -119,7 +124,7 @@ fn live(shared: &Arc<Shared>, setup: Setup) -> Ending {
             seed: Some(Random::new(setup.seed ^ starts).next()),
             ..Options::default()
         };
-        let pool = Pool::start(&relays::urls(), provider::watches(&plan), options);
+        let pool = Pool::start(&*relays::URLS, provider::watches(&plan), options);
         let till = Till { wallet: Arc::new(wallet::Port(shared.clone())), purse: None, holds };
         let books = Books { ledger: Arc::new(books::Port(shared.clone())), till: Some(till) };
         let tools = Arc::new(tools::Tools(shared.clone()));

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -25,9 +25,8 @@ pub(super) const QUORUM: usize = 2;
 /// The one that refuses for good, where any does: the others are enough.
 const HARSH: usize = 2;
 
-pub(super) fn urls() -> [RelayUrl; COUNT] {
-    std::array::from_fn(|relay| RelayUrl::parse(&format!("ws://relay{relay}")).unwrap())
-}
+pub(super) static URLS: LazyLock<[RelayUrl; COUNT]> =
+    LazyLock::new(|| std::array::from_fn(|relay| RelayUrl::parse(&format!("ws://relay{relay}")).unwrap()));
 
 /// What an event of the provider says about which request.
 #[derive(Clone, Debug)]
@@ -256,7 +255,7 @@ pub(super) struct Dialler(pub(super) Arc<Shared>);
 
 impl Dial for Dialler {
     fn dial<'a>(&'a self, url: &'a RelayUrl) -> Later<'a, io::Result<Box<dyn Duplex>>> {
-        let relay = urls().iter().position(|own| own == url).unwrap();
+        let relay = URLS.iter().position(|own| own == url).unwrap();
         Box::pin(async move {
             let wait = {
                 let mut world = self.0.enter();

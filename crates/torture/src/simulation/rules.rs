@@ -12,6 +12,7 @@ use super::tools::{PRICE, TASTES};
 use super::wallet::Money;
 use super::world::{Ending, World};
 use super::RUNNING;
+use nostr::prelude::Keys;
 use rialto_ledger::job::{Job, Money as Noted, Stage};
 
 const MOST_RUNS: u32 = 3;
@@ -109,19 +110,20 @@ struct Sums {
     used: i64,
 }
 
-fn sums(world: &World, customer: usize) -> Sums {
+/// Of every customer.
+fn sums(world: &World) -> Vec<Sums> {
     let signed = |msat: u64| i64::try_from(msat).unwrap();
-    let key = world.customers[customer].public_key().to_bytes();
-    let mut sums = Sums { owed: world.disk.kept().credit(&key), ..Sums::default() };
+    let kept = world.disk.kept();
+    let owed = |keys: &Keys| Sums { owed: kept.credit(keys.public_key().as_bytes()), ..Sums::default() };
+    let mut all: Vec<Sums> = world.customers.iter().map(owed).collect();
     for bill in &world.vault.bills {
-        if bill.job.is_some_and(|job| world.jobs[job].customer == customer)
-            && let Money::Settled(msat) = bill.money
-        {
-            sums.came += signed(msat);
+        if let (Some(job), Money::Settled(msat)) = (bill.job, bill.money) {
+            all[world.jobs[job].customer].came += signed(msat);
         }
     }
-    for kept in world.disk.kept().jobs.values().filter(|kept| kept.job.customer == key) {
+    for (id, kept) in &kept.jobs {
         let Some(quote) = &kept.job.quote else { continue };
+        let sums = &mut all[world.jobs[world.numbers[id]].customer];
         match quote.money {
             Noted::Taken => sums.earned += signed(quote.price.get()),
             Noted::Open | Noted::Held | Noted::Ours | Noted::Taking => sums.used += signed(quote.credit.get()),
@@ -129,7 +131,7 @@ fn sums(world: &World, customer: usize) -> Sums {
             Noted::Returning | Noted::Returned | Noted::Credited | Noted::Lapsed | Noted::Closed => {}
         }
     }
-    sums
+    all
 }
 
 /// After every deed.
@@ -137,8 +139,7 @@ pub(super) fn always(world: &mut World) {
     if !std::mem::take(&mut world.disk.is_changed) {
         return;
     }
-    for customer in 0..world.customers.len() {
-        let Sums { came, earned, owed, used } = sums(world, customer);
+    for (customer, Sums { came, earned, owed, used }) in sums(world).into_iter().enumerate() {
         if earned + owed + used > came {
             let words = format!("{came} msat came from customer {customer}, and {earned} earned, {owed} owed and {used} used");
             return world.broken(words);
@@ -189,8 +190,7 @@ fn unbalanced(world: &World) -> Option<String> {
     if let Some(bill) = world.vault.bills.iter().find(|bill| matches!(bill.money, Money::Held(_))) {
         return Some(format!("money for request {:?} is held for ever", bill.job));
     }
-    for customer in 0..world.customers.len() {
-        let Sums { came, earned, owed, used } = sums(world, customer);
+    for (customer, Sums { came, earned, owed, used }) in sums(world).into_iter().enumerate() {
         if used != 0 || came != earned + owed {
             let words = format!("{came} msat came from customer {customer}; {earned} are earned, {owed} owed, {used} used");
             return Some(words);

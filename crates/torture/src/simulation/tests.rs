@@ -1,7 +1,12 @@
 //! The simulator is only worth something if it is the same each time, and sees what is wrong.
 
+use super::customers::Payer;
+use super::faults::Faults;
 use super::mistake::Mistake;
-use super::{Setup, simulate};
+use super::tools::Course;
+use super::world::World;
+use super::{Outcome, Setup, play, simulate};
+use rialto_ledger::job::Stage;
 
 /// Worlds in which a mistake must be found.
 const SEEDS: u64 = 1_000;
@@ -24,6 +29,45 @@ fn a_seed_is_one_history() {
 fn different_seeds_are_different_histories() {
     let hashes: std::collections::BTreeSet<u64> = (1..=12).map(|seed| simulate(setup(seed, None)).trace.hash()).collect();
     assert_eq!(hashes.len(), 12);
+}
+
+/// One call of a tool that succeeds, in a world where nothing else goes wrong than what is prepared.
+fn one_call(payer: Payer, prepare: impl FnOnce(&mut World)) -> Outcome {
+    let mut world = World::new(1, None);
+    world.faults = Faults::none();
+    world.vault.holds = true;
+    world.open(0);
+    let job = world.write(0, Ok("paid"), 1_000);
+    (world.jobs[job].payer, world.jobs[job].course) = (payer, Course::Succeeds);
+    for relay in 0..3 {
+        world.after(1_000, move |world| world.requested(job, relay));
+    }
+    prepare(&mut world);
+    play(world, setup(1, None))
+}
+
+fn check(outcome: &Outcome) {
+    let history = outcome.trace.last(usize::MAX);
+    assert_eq!(outcome.complaint, None, "{history}");
+    assert!(history.contains("request 0   is answered: success"), "{history}");
+}
+
+#[test]
+fn what_is_held_and_too_much_is_owed_when_it_is_taken() {
+    check(&one_call(Payer::TooMuch, |_| {}));
+}
+
+#[test]
+fn an_invoice_that_could_not_be_noted_is_noted_later() {
+    check(&one_call(Payer::Prompt, |world| world.disk.refused = Some(Stage::Quoted)));
+}
+
+#[test]
+fn what_too_few_relays_have_when_we_stop_is_sent_again() {
+    check(&one_call(Payer::Prompt, |world| {
+        world.after(500, |world| [1, 2].into_iter().for_each(|relay| world.disturb(relay, true, 30_000)));
+        world.after(20_000, |world| drop(world.stop.take().map(|stop| stop.send(()))));
+    }));
 }
 
 /// The first seed that finds a mistake, and what it says.

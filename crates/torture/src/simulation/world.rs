@@ -12,6 +12,7 @@ use crate::nostr_side::random::Random;
 use nostr::prelude::{Keys, Timestamp};
 use rialto_relay::clock::Clock;
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
@@ -44,6 +45,8 @@ pub(super) struct World {
     clock: Option<(Instant, u64)>,
     queue: BTreeMap<(u64, u64), Deed>,
     next: u64,
+    /// When the driver comes back by itself.
+    due: u64,
     pub(super) chance: Random,
     pub(super) faults: Faults,
     pub(super) mistake: Option<Mistake>,
@@ -80,6 +83,7 @@ impl World {
             clock: None,
             queue: BTreeMap::new(),
             next: 0,
+            due: 0,
             chance,
             faults,
             mistake,
@@ -214,9 +218,8 @@ impl Shared {
     }
 
     /// The same, to change it.
-    pub(super) fn enter(&self) -> MutexGuard<'_, World> {
-        self.wake.notify_one();
-        self.look()
+    pub(super) fn enter(&self) -> Entered<'_> {
+        Entered { world: self.look(), wake: &self.wake }
     }
 
     /// A tool does not run any more. The runtime, and its time, may be gone by then.
@@ -252,6 +255,7 @@ impl Shared {
             return Err(ending);
         }
         let next = world.queue.first_key_value().map_or(now + 60_000, |((at, _), _)| *at);
+        world.due = next;
         Ok(start + Duration::from_millis(next - base))
     }
 
@@ -264,6 +268,35 @@ impl Shared {
             }
         }
         std::future::pending().await
+    }
+}
+
+/// The world while it is changed. Whoever leaves it wakes the driver, if that has something to do before it would come back.
+pub(super) struct Entered<'a> {
+    world: MutexGuard<'a, World>,
+    wake: &'a Notify,
+}
+
+impl Deref for Entered<'_> {
+    type Target = World;
+
+    fn deref(&self) -> &World {
+        &self.world
+    }
+}
+
+impl DerefMut for Entered<'_> {
+    fn deref_mut(&mut self) -> &mut World {
+        &mut self.world
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        let next = self.world.queue.first_key_value().map(|((at, _), _)| *at);
+        if self.world.ending.is_some() || next.is_some_and(|next| next < self.world.due) {
+            self.wake.notify_one();
+        }
     }
 }
 
