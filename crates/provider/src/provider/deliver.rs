@@ -32,10 +32,13 @@ const WORK_WAIT: Duration = Duration::from_secs(3);
 pub(super) const NOTE_AGAIN: Duration = Duration::from_secs(1);
 
 /// A request's end, until it is noted.
+#[derive(Clone)]
 pub(super) struct Conclusion {
     ticket: Ticket,
     answers: Vec<Event>,
     code: Option<&'static str>,
+    /// The answers were sent although they could not be noted.
+    is_given: bool,
 }
 
 /// What an event has beside its content.
@@ -125,34 +128,46 @@ impl<S: Service> Provider<S> {
             step.credit = closing.credit;
             step.quote = Some(quote.clone());
         }
-        self.conclude(step, Conclusion { ticket, answers, code });
+        self.conclude(step, Conclusion { ticket, answers, code, is_given: false });
     }
 
-    pub(super) fn conclude(&mut self, step: Step, conclusion: Conclusion) {
-        let again = conclusion.ticket.quote.is_some().then(|| step.clone());
+    pub(super) fn conclude(&mut self, mut step: Step, conclusion: Conclusion) {
+        // All but the answers, which are long and are here already.
+        let answers = step.answers.take();
+        let again = step.clone();
+        step.answers = answers;
         self.note(step, move |provider, noted| provider.concluded(conclusion, again, noted));
     }
 
-    fn concluded(&mut self, conclusion: Conclusion, again: Option<Step>, noted: Noted) {
-        let id = conclusion.ticket.address.request;
-        match (noted, again) {
+    fn concluded(&mut self, mut conclusion: Conclusion, mut again: Step, noted: Noted) {
+        match noted {
             // Another worker has answered.
-            (Noted::No(_), _) => return self.leave(&id, noted),
-            // Somebody has paid for it: it is noted as soon as that can be.
-            (Noted::Broken, Some(step)) => {
+            Noted::No(_) => self.leave(&conclusion.ticket.address.request, noted),
+            Noted::Yes => self.give_answer(conclusion),
+            Noted::Broken => {
+                // Who has paid gets it when it is noted; others at once: better an answer that may be given again than none.
+                if conclusion.ticket.quote.is_none() && !conclusion.is_given {
+                    self.give_answer(conclusion.clone());
+                    conclusion.is_given = true;
+                }
+                again.answers = Some(conclusion.answers.iter().map(Event::as_json).collect());
+                // Noted as soon as that can be, lest a restart finds it running and answers something else.
                 let causes = self.causes.clone();
                 tokio::spawn(async move {
                     tokio::time::sleep(NOTE_AGAIN).await;
-                    let _ = causes.send(Cause::Again(Box::new((step, conclusion))));
+                    let _ = causes.send(Cause::Again(Box::new((again, conclusion))));
                 });
-                return;
             }
-            // Better an answer that may be given again than none.
-            (Noted::Broken, None) | (Noted::Yes, _) => {}
         }
-        let Conclusion { ticket, answers, code } = conclusion;
+    }
+
+    fn give_answer(&mut self, conclusion: Conclusion) {
+        let Conclusion { ticket, answers, code, is_given } = conclusion;
+        let id = ticket.address.request;
         self.known.done(&id, self.now());
-        self.tell(&ticket, code);
+        if !is_given {
+            self.tell(&ticket, code);
+        }
         match ticket.quote.as_ref().map(|quote| quote.money) {
             Some(Money::Taking) => self.move_money(ticket, answers),
             Some(Money::Returning) => {

@@ -19,8 +19,11 @@ pub(super) struct Disk {
     written: Option<Model>,
     /// Grows with each process that uses it.
     process: u64,
-    /// Requests of which something could not be noted. Such a one may be answered once more: better that than not at all.
+    /// Requests of which something could not be noted, and has not been since. Such a one may be answered once more: better
+    /// that than not at all.
     pub(super) shaky: BTreeSet<Id>,
+    /// Those of which nothing could be: whoever is told so may come again.
+    unheard: BTreeSet<Id>,
     /// The next step to there is not taken.
     pub(super) refused: Option<Stage>,
     /// Something was noted since the rules were looked at.
@@ -53,6 +56,9 @@ impl World {
             for step in &steps {
                 self.trace.add(self.now, "cannot be noted as", self.number(&step.id), step.stage.name());
                 self.disk.shaky.insert(step.id);
+                if matches!(step.before, Before::Unknown(_)) {
+                    self.disk.unheard.insert(step.id);
+                }
             }
             return Some((1, Err(Error::Broken("the disk is full".to_owned()))));
         }
@@ -75,6 +81,9 @@ impl World {
         self.disk.is_changed = true;
         match self.disk.model.take(&step) {
             Ok(fence) => {
+                if step.stage == Stage::Done && !self.disk.unheard.contains(&step.id) {
+                    self.disk.shaky.remove(&step.id);
+                }
                 let money = step.quote.as_ref().map_or("", |quote| quote.money.name());
                 self.trace.add(self.now, noted(step.stage), self.number(&step.id), money);
                 if self.mistake == Some(Mistake::ActsBeforeCommit) {

@@ -32,18 +32,29 @@ fn different_seeds_are_different_histories() {
 }
 
 /// One call of a tool that succeeds, in a world where nothing else goes wrong than what is prepared.
-fn one_call(payer: Payer, prepare: impl FnOnce(&mut World)) -> Outcome {
+fn one_call(tool: &'static str, payer: Payer, prepare: impl FnOnce(&mut World)) -> Outcome {
     let mut world = World::new(1, None);
     world.faults = Faults::none();
     world.vault.holds = true;
     world.open(0);
-    let job = world.write(0, Ok("paid"), 1_000);
+    let job = world.write(0, Ok(tool), 1_000);
     (world.jobs[job].payer, world.jobs[job].course) = (payer, Course::Succeeds);
     for relay in 0..3 {
         world.after(1_000, move |world| world.requested(job, relay));
     }
     prepare(&mut world);
     play(world, setup(1, None))
+}
+
+#[test]
+fn an_answer_that_could_not_be_noted_is_noted_later_and_given_once() {
+    for tool in ["free", "paid"] {
+        check(&one_call(tool, Payer::Prompt, |world| {
+            world.vault.holds = false;
+            world.disk.refused = Some(Stage::Done);
+            world.after(60_000, World::crash);
+        }));
+    }
 }
 
 fn check(outcome: &Outcome) {
@@ -54,19 +65,21 @@ fn check(outcome: &Outcome) {
 
 #[test]
 fn what_is_held_and_too_much_is_owed_when_it_is_taken() {
-    check(&one_call(Payer::TooMuch, |_| {}));
+    check(&one_call("paid", Payer::TooMuch, |_| {}));
 }
 
 #[test]
 fn an_invoice_that_could_not_be_noted_is_noted_later() {
-    check(&one_call(Payer::Prompt, |world| world.disk.refused = Some(Stage::Quoted)));
+    check(&one_call("paid", Payer::Prompt, |world| world.disk.refused = Some(Stage::Quoted)));
 }
 
 #[test]
 fn what_too_few_relays_have_when_we_stop_is_sent_again() {
-    check(&one_call(Payer::Prompt, |world| {
+    check(&one_call("paid", Payer::Prompt, |world| {
         world.after(500, |world| [1, 2].into_iter().for_each(|relay| world.disturb(relay, true, 30_000)));
-        world.after(20_000, |world| drop(world.stop.take().map(|stop| stop.send(()))));
+        world.after(20_000, |world| {
+            let _ = world.stop.take().map(|stop| stop.send(()));
+        });
     }));
 }
 
