@@ -68,12 +68,19 @@ fn fits(filter: &Value, event: &Value) -> bool {
     })
 }
 
-/// Every word stands somewhere; those with a colon in them are not looked at.
+/// Every word stands somewhere; those that set something, like `language:en`, are not looked at.
 fn searched(words: &str, event: &Value) -> bool {
     let values = event["tags"].as_array().into_iter().flatten().flat_map(|tag| tag.as_array().into_iter().flatten().skip(1));
     let texts: Vec<String> =
         [&event["content"]].into_iter().chain(values).filter_map(|text| Some(text.as_str()?.to_lowercase())).collect();
-    let mut words = words.split_whitespace().filter(|word| !word.contains(':') || word.contains("://"));
+    let sets = |word: &str| match word.split_once(':') {
+        Some((key, value)) => {
+            let is_key = !key.is_empty() && key.chars().all(|letter| letter.is_ascii_alphanumeric());
+            is_key && !value.is_empty() && !value.starts_with("//")
+        }
+        None => false,
+    };
+    let mut words = words.split_whitespace().filter(|word| !sets(word));
     words.all(|word| texts.iter().any(|text| text.contains(&word.to_lowercase())))
 }
 

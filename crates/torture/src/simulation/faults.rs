@@ -56,7 +56,7 @@ impl Faults {
     pub(super) fn draw(chance: &mut Random) -> Self {
         let mut one_of = |values: &[u64]| values[chance.below(values.len())];
         Self {
-            crash: one_of(&[0, 10, 30, 100]),
+            crash: one_of(&[0, 5, 15, 50]),
             stop: one_of(&[0, 0, 1]) == 1,
             outage: one_of(&[0, 1]) == 1,
             mute: one_of(&[0, 0, 1]) == 1,
