@@ -124,9 +124,8 @@ impl Model {
 
     /// As [`Ledger::lapsed`](crate::ledger::Ledger::lapsed).
     pub fn lapsed(&self, since: u64) -> Vec<Job> {
-        let is_lapsed = |job: &&Job| {
-            job.quote.as_ref().is_some_and(|quote| quote.money == Money::Lapsed && quote.expires >= since)
-        };
+        let is_lapsed =
+            |job: &&Job| job.quote.as_ref().is_some_and(|quote| quote.money == Money::Lapsed && quote.expires >= since);
         self.jobs.values().map(|kept| &kept.job).filter(is_lapsed).cloned().collect()
     }
 

@@ -82,7 +82,9 @@ mod tests {
 
     #[test]
     fn with_a_seed_it_waits_as_long_again() {
-        let waits = |seed, relay| (0..20).map(move |_| seed).scan(Backoff::seeded(seed, relay), |backoff, _| Some(backoff.next()));
+        let waits = |seed, relay| {
+            (0..20).map(move |_| seed).scan(Backoff::seeded(seed, relay), |backoff, _| Some(backoff.next()))
+        };
         let same: Vec<Duration> = waits(Some(7), "ws://a").collect();
         assert_eq!(same, waits(Some(7), "ws://a").collect::<Vec<_>>());
         assert_ne!(same, waits(Some(7), "ws://b").collect::<Vec<_>>());

@@ -17,6 +17,14 @@ pub(crate) fn message(text: &str) {
             let Ok(read) = Unverified::parse(event) else { return };
             let Ok(verified) = read.verify() else { return };
             assert!(!verified.text.contains('\n'), "the file has one event in a line");
+            let kept: Value = serde_json::from_str(&verified.text).unwrap_or_default();
+            assert_eq!(
+                (kept["id"].as_str(), kept["pubkey"].as_str()),
+                (Some(&*to_hex(&verified.id)), Some(&*to_hex(&verified.author)))
+            );
+            let is_bare = kept["sig"].as_str().map(str::len) == Some(128)
+                && kept.as_object().map(serde_json::Map::len) == Some(7);
+            assert!(is_bare, "nothing in it that nobody signed");
             // What we keep and pass on is, to whoever reads it, what was signed.
             if let Ok(theirs) = gate::check(&verified.text) {
                 assert_eq!((theirs.id.as_bytes(), theirs.pubkey.as_bytes()), (&verified.id, &verified.author));
@@ -39,7 +47,8 @@ pub(crate) fn filter(text: &str) {
     assert!(filter.size() <= text.len(), "what it costs to keep is no more than what was sent");
     // Who names a field twice means the last, like everybody who reads JSON into a map.
     let Ok(wanted) = serde_json::from_str::<Value>(text) else { return };
-    let naive: Vec<&Arc<Event>> = EVENTS.1.iter().filter(|(_, event)| fits(&wanted, event)).map(|(kept, _)| kept).collect();
+    let naive: Vec<&Arc<Event>> =
+        EVENTS.1.iter().filter(|(_, event)| fits(&wanted, event)).map(|(kept, _)| kept).collect();
     let limit = filter.limit.unwrap_or(usize::MAX).min(EVENTS.1.len());
     let mut walk = Walk::new(EVENTS.0.serial(), 0, limit);
     while EVENTS.0.step(&filter, &mut walk, 7) == Step::More {}
@@ -70,7 +79,8 @@ fn fits(filter: &Value, event: &Value) -> bool {
 
 /// Every word stands somewhere; those that set something, like `language:en`, are not looked at.
 fn searched(words: &str, event: &Value) -> bool {
-    let values = event["tags"].as_array().into_iter().flatten().flat_map(|tag| tag.as_array().into_iter().flatten().skip(1));
+    let values =
+        event["tags"].as_array().into_iter().flatten().flat_map(|tag| tag.as_array().into_iter().flatten().skip(1));
     let texts: Vec<String> =
         [&event["content"]].into_iter().chain(values).filter_map(|text| Some(text.as_str()?.to_lowercase())).collect();
     let sets = |word: &str| match word.split_once(':') {
@@ -94,7 +104,9 @@ static EVENTS: LazyLock<(Store, Vec<(Arc<Event>, Value)>)> = LazyLock::new(|| {
         let kind = Kind::from([1, 7, 5910, 6910, 31990][usize::try_from(number % 5).expect("small")]);
         let author = &keys[usize::try_from(number % 3).expect("small")];
         let d = number.to_string();
-        let tags = [["t", "a"], ["t", "b"], ["d", &d], ["e", "a"]].into_iter().take(usize::try_from(number % 5).expect("small"));
+        let tags = [["t", "a"], ["t", "b"], ["d", &d], ["e", "a"]]
+            .into_iter()
+            .take(usize::try_from(number % 5).expect("small"));
         let tags = tags.map(|tag| Tag::parse(tag).expect("a tag"));
         // Some at the same time, so that the order of ids counts.
         let made = Timestamp::from(1000 + number / 4);

@@ -130,7 +130,20 @@ impl World {
         let (tool, text) = (what.ok(), event.as_json());
         let (bill, runs, is_running, answers, succeeded) = (None, 0, false, 0, false);
         self.jobs.push(Job {
-            customer, tool, id, hex, text, made, course, takes, payer, bill, runs, is_running, answers, succeeded,
+            customer,
+            tool,
+            id,
+            hex,
+            text,
+            made,
+            course,
+            takes,
+            payer,
+            bill,
+            runs,
+            is_running,
+            answers,
+            succeeded,
         });
         number
     }

@@ -78,7 +78,11 @@ impl World {
         self.trace.add(self.now, NAMES[relay], None, if is_outage { "goes away" } else { "falls silent" });
         self.after(wait, move |world| {
             let one = &mut world.relays[relay];
-            if is_outage { one.is_down = false } else { one.is_mute = false }
+            if is_outage {
+                one.is_down = false
+            } else {
+                one.is_mute = false
+            }
             world.trace.add(world.now, NAMES[relay], None, "is back");
         });
     }
@@ -152,7 +156,8 @@ impl World {
         if self.fails(self.faults.refused) {
             return self.say(relay, line, Message::text(format!("[\"CLOSED\",\"{name}\",\"error: not now\"]")));
         }
-        let wants_requests = |filter: &&Value| filter["kinds"].as_array().is_some_and(|kinds| kinds.contains(&5910.into()));
+        let wants_requests =
+            |filter: &&Value| filter["kinds"].as_array().is_some_and(|kinds| kinds.contains(&5910.into()));
         let since = parts[2..].iter().filter(wants_requests).filter_map(|filter| filter["since"].as_u64()).min();
         self.relays[relay].subscribed = since;
         for job in self.relays[relay].requests.clone() {
@@ -191,7 +196,8 @@ impl World {
             return self.say(relay, line, verdict(false, words));
         }
         let is_new = self.relays[relay].events.insert(id.clone());
-        if is_new && let Some(Said::Price(job, Some(bill))) = self.said.get(&id).cloned()
+        if is_new
+            && let Some(Said::Price(job, Some(bill))) = self.said.get(&id).cloned()
             && !self.fails(self.faults.lost)
         {
             let travel = self.travel();

@@ -6,12 +6,12 @@
 //! 4. One answer to a request, with one identity, noted before anybody sees it.
 //! 5. No money is lost or made: what came in was earned by a success, or is owed, or has gone back.
 
+use super::RUNNING;
 use super::mistake::Mistake;
 use super::relays::{QUORUM, Said};
 use super::tools::{PRICE, TASTES};
 use super::wallet::Money;
 use super::world::{Ending, World};
-use super::RUNNING;
 use nostr::prelude::Keys;
 use rialto_ledger::job::{Job, Money as Noted, Stage};
 
@@ -33,7 +33,8 @@ pub(super) fn started(world: &mut World, number: usize) {
     };
     let Some(quote) = &noted.quote else {
         let (tool, customer) = (world.jobs[number].tool, world.jobs[number].customer);
-        let is_same = |job: &&super::customers::Job| job.customer == customer && job.tool == Some("taste") && job.runs > 0;
+        let is_same =
+            |job: &&super::customers::Job| job.customer == customer && job.tool == Some("taste") && job.runs > 0;
         let is_unpaid = |job: &&super::customers::Job| {
             world.disk.kept().jobs.get(&job.id).is_some_and(|kept| kept.job.quote.is_none())
         };
@@ -141,7 +142,8 @@ pub(super) fn always(world: &mut World) {
     }
     for (customer, Sums { came, earned, owed, used }) in sums(world).into_iter().enumerate() {
         if earned + owed + used > came {
-            let words = format!("{came} msat came from customer {customer}, and {earned} earned, {owed} owed and {used} used");
+            let words =
+                format!("{came} msat came from customer {customer}, and {earned} earned, {owed} owed and {used} used");
             return world.broken(words);
         }
     }
@@ -192,7 +194,8 @@ fn unbalanced(world: &World) -> Option<String> {
     }
     for (customer, Sums { came, earned, owed, used }) in sums(world).into_iter().enumerate() {
         if used != 0 || came != earned + owed {
-            let words = format!("{came} msat came from customer {customer}; {earned} are earned, {owed} owed, {used} used");
+            let words =
+                format!("{came} msat came from customer {customer}; {earned} are earned, {owed} owed, {used} used");
             return Some(words);
         }
     }

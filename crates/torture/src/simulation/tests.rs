@@ -27,7 +27,8 @@ fn a_seed_is_one_history() {
 
 #[test]
 fn different_seeds_are_different_histories() {
-    let hashes: std::collections::BTreeSet<u64> = (1..=12).map(|seed| simulate(setup(seed, None)).trace.hash()).collect();
+    let hashes: std::collections::BTreeSet<u64> =
+        (1..=12).map(|seed| simulate(setup(seed, None)).trace.hash()).collect();
     assert_eq!(hashes.len(), 12);
 }
 

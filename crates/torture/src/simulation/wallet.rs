@@ -125,7 +125,12 @@ impl World {
             Money::Nowhere | Money::Held(_) | Money::Back => {
                 let was_held = matches!(bill.money, Money::Held(_));
                 bill.money = Money::Back;
-                self.trace.add(self.now, "its invoice is cancelled", bill.job, if was_held { "with money" } else { "" });
+                self.trace.add(
+                    self.now,
+                    "its invoice is cancelled",
+                    bill.job,
+                    if was_held { "with money" } else { "" },
+                );
                 if was_held {
                     rules::given_back(self, number);
                 }

@@ -136,7 +136,11 @@ impl World {
 
     /// The process ends here and now, perhaps; says whether it has, now or before.
     pub(super) fn crashes(&mut self) -> bool {
-        if self.ending.is_none() && self.clock.is_some() && self.faults.crash > 0 && self.chance.next() % 10_000 < self.faults.crash {
+        if self.ending.is_none()
+            && self.clock.is_some()
+            && self.faults.crash > 0
+            && self.chance.next() % 10_000 < self.faults.crash
+        {
             self.crash();
         }
         self.ending.is_some()
