@@ -164,11 +164,15 @@ impl<S: Service> Provider<S> {
     fn give_answer(&mut self, conclusion: Conclusion) {
         let Conclusion { ticket, answers, code, is_given } = conclusion;
         let id = ticket.address.request;
-        self.known.done(&id, self.now());
+        let money = ticket.quote.as_ref().map(|quote| quote.money);
+        // Until its money is taken nobody gets the answer, however often they ask for it.
+        if money != Some(Money::Taking) {
+            self.known.done(&id, self.now());
+        }
         if !is_given {
             self.tell(&ticket, code);
         }
-        match ticket.quote.as_ref().map(|quote| quote.money) {
+        match money {
             Some(Money::Taking) => self.move_money(ticket, answers),
             Some(Money::Returning) => {
                 self.publish(id, answers.clone());

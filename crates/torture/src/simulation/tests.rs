@@ -84,6 +84,22 @@ fn what_too_few_relays_have_when_we_stop_is_sent_again() {
     }));
 }
 
+#[test]
+fn whoever_asks_again_does_not_get_the_answer_before_the_money_is_taken() {
+    fn ask_again(world: &mut World) {
+        if world.jobs[0].runs == 0 {
+            return world.after(100, ask_again);
+        }
+        world.faults.wallet_away = 1_000;
+        world.after(30_000, |world| (0..3).for_each(|relay| world.requested(0, relay)));
+        world.after(45_000, |world| world.faults.wallet_away = 0);
+    }
+    check(&one_call("paid", Payer::Prompt, |world| {
+        world.jobs[0].takes = 3_000;
+        world.after(1_000, ask_again);
+    }));
+}
+
 /// The first seed that finds a mistake, and what it says.
 fn found(mistake: Mistake) -> Option<(u64, String)> {
     (1..=SEEDS).find_map(|seed| Some((seed, simulate(setup(seed, Some(mistake))).complaint?)))
