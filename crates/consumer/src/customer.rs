@@ -405,12 +405,13 @@ fn complaint(relay: &str, verdict: &Verdict) -> Complaint {
         Verdict::Refused(words) | Verdict::GaveUp(words) => words.clone(),
         Verdict::Work { message, .. } => message.clone(),
         Verdict::TooLarge { limit } => format!("it takes at most {limit} bytes"),
+        Verdict::Stopped => "we stopped".to_owned(),
     };
     Complaint { relay: relay.to_owned(), words: text::limited(&text::one_line(&words), 300) }
 }
 
 fn error(complaints: Vec<Complaint>, report: &Report) -> Error {
-    let is_refusal = |verdict: &Verdict| !matches!(verdict, Verdict::Accepted | Verdict::GaveUp(_));
+    let is_refusal = |verdict: &Verdict| !matches!(verdict, Verdict::Accepted | Verdict::GaveUp(_) | Verdict::Stopped);
     let was_refused = report.verdicts.iter().any(|(_, verdict)| is_refusal(verdict));
     if was_refused { Error::Refused(complaints) } else { Error::Unreachable(complaints) }
 }

@@ -91,10 +91,7 @@ impl Builder {
     }
 
     pub(crate) fn finish(self, fingerprint: &Hash) -> Index {
-        let mut bytes = Vec::new();
-        bytes.extend_from_slice(FORMAT);
-        bytes.extend_from_slice(&unicode());
-        bytes.extend_from_slice(fingerprint);
+        let mut bytes = opening(fingerprint);
         bytes.extend_from_slice(&self.chunk_terms.to_le_bytes());
         bytes.extend_from_slice(&small(self.documents.len()).to_le_bytes());
         bytes.extend_from_slice(&small(self.chunks.len()).to_le_bytes());
@@ -124,6 +121,14 @@ impl Builder {
             smallest,
         }
     }
+}
+
+/// What every index of these documents begins with.
+pub(crate) fn opening(fingerprint: &Hash) -> Vec<u8> {
+    let mut bytes = FORMAT.to_vec();
+    bytes.extend_from_slice(&unicode());
+    bytes.extend_from_slice(fingerprint);
+    bytes
 }
 
 /// The tables that lower case and white space follow. Others would give other words.

@@ -11,6 +11,8 @@ mod cache;
 mod digest;
 mod document;
 pub mod error;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod index;
 pub mod inspect;
 pub mod library;

@@ -10,6 +10,8 @@ pub mod export;
 pub mod job;
 pub mod ledger;
 pub mod look;
+#[cfg(feature = "testing")]
+pub mod model;
 pub mod postgres;
 pub mod spending;
 pub mod sqlite;

@@ -11,7 +11,9 @@ pub(crate) fn public_key(text: &str, pointer: &str) -> Result<PublicKey, Failure
     let key = match Nip19::from_bech32(bare) {
         Ok(Nip19::Pubkey(key)) => Some(key),
         Ok(Nip19::Profile(profile)) => Some(profile.public_key),
-        _ => PublicKey::from_hex(&bare.to_lowercase()).ok(),
+        // What is longer would be read as far as a key goes.
+        _ if bare.len() == 64 => PublicKey::from_hex(&bare.to_lowercase()).ok(),
+        _ => None,
     };
     // Any 32 bytes can be written like a key; only half of them are one.
     let key = key.filter(|key| key.xonly().is_ok());
@@ -24,7 +26,8 @@ pub(crate) fn event_id(text: &str, pointer: &str) -> Result<EventId, Failure> {
     let id = match Nip19::from_bech32(bare) {
         Ok(Nip19::EventId(id)) => Some(id),
         Ok(Nip19::Event(event)) => Some(event.event_id),
-        _ => EventId::from_hex(&bare.to_lowercase()).ok(),
+        _ if bare.len() == 64 => EventId::from_hex(&bare.to_lowercase()).ok(),
+        _ => None,
     };
     id.ok_or_else(|| Failure::invalid("an event id is note1…, nevent1… or 64 hexadecimal digits").at(pointer))
 }

@@ -41,9 +41,10 @@ use rialto_wire::request::{Address, Body};
 use rialto_wire::service::{Way, Wire};
 use rialto_wire::{dvmcp, manifest};
 use std::collections::{HashMap, VecDeque};
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -324,16 +325,16 @@ pub async fn run<S: Service>(
     for timer in [&mut renew, &mut sweep] {
         timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     }
+    let mut turns = 0;
     loop {
-        // In no order: whoever talks all the time, a server or a relay, must not keep the others from being heard.
+        turns += 1;
         let cause = tokio::select! {
+            biased;
             () = &mut stop => Cause::Stop,
-            Some(cause) = caused.recv() => cause,
-            note = next_note(&mut notes) => Cause::Noted(note),
-            Some(arrival) = arrivals.recv() => Cause::Arrival(arrival),
             _ = announce.tick() => Cause::Announce,
             _ = renew.tick() => Cause::Renew,
             _ = sweep.tick() => Cause::Sweep,
+            cause = heard(&mut caused, &mut notes, &mut arrivals, turns) => cause,
         };
         if matches!(cause, Cause::Stop) {
             break;
@@ -352,6 +353,32 @@ pub async fn run<S: Service>(
     }
     provider.stop(&mut caused).await;
     if provider.has_twin { Err(io::Error::other(KeyInUse)) } else { Ok(()) }
+}
+
+/// The next thing that anybody says. Each is asked first in their turn: whoever talks all the time, a server or a relay, must
+/// not keep the others from being heard. It is no matter of chance, so that a simulation can be repeated.
+async fn heard(
+    caused: &mut mpsc::UnboundedReceiver<Cause>,
+    notes: &mut Notes,
+    arrivals: &mut mpsc::Receiver<Arrival>,
+    turns: usize,
+) -> Cause {
+    let mut note = std::pin::pin!(next_note(notes));
+    poll_fn(|context| {
+        for turn in turns..turns + 3 {
+            let polled = match turn % 3 {
+                0 => caused.poll_recv(context),
+                1 => note.as_mut().poll(context).map(|note| Some(Cause::Noted(note))),
+                _ => arrivals.poll_recv(context).map(|arrival| arrival.map(Cause::Arrival)),
+            };
+            // One who is gone says nothing any more.
+            if let Poll::Ready(Some(cause)) = polled {
+                return Poll::Ready(cause);
+            }
+        }
+        Poll::Pending
+    })
+    .await
 }
 
 /// Never ends: the client is ours, and lives as long as the loop.
@@ -428,7 +455,8 @@ impl<S: Service> Provider<S> {
             }
             self.flush().await;
         }
-        let left: Vec<EventId> = self.jobs.keys().copied().collect();
+        let mut left: Vec<EventId> = self.jobs.keys().copied().collect();
+        left.sort_unstable();
         for id in left {
             let words = "the provider stopped during the call; nobody knows what it did";
             self.ended(Ended { id, outcome: Err(Failure::new(Code::OutcomeUnknown, words)) });

@@ -1,6 +1,6 @@
 //! How long to wait before the next try: quickly at first, patiently later, and never in step with others.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::time::Duration;
 
 /// A relay that restarts is back within seconds, and so are we.
@@ -20,7 +20,19 @@ pub(crate) struct Backoff {
 impl Backoff {
     pub(crate) fn new() -> Self {
         // Differs between processes and relays; more is not asked of it.
-        Self { tries: 0, noise: RandomState::new().build_hasher().finish() | 1 }
+        Self::from_noise(RandomState::new().build_hasher().finish())
+    }
+
+    /// Where chance begins with `seed`, the waiting times of each relay can be repeated.
+    pub(crate) fn seeded(seed: Option<u64>, relay: &str) -> Self {
+        let Some(seed) = seed else { return Self::new() };
+        let mut hasher = DefaultHasher::new();
+        (seed, relay).hash(&mut hasher);
+        Self::from_noise(hasher.finish())
+    }
+
+    fn from_noise(noise: u64) -> Self {
+        Self { tries: 0, noise: noise | 1 }
     }
 
     pub(crate) fn reset(&mut self) {
@@ -66,5 +78,16 @@ mod tests {
         assert!(waits[50..].iter().all(|wait| *wait >= Duration::from_secs(22) && *wait < Duration::from_secs(38)));
         backoff.reset();
         assert!(backoff.next() <= Duration::from_millis(125));
+    }
+
+    #[test]
+    fn with_a_seed_it_waits_as_long_again() {
+        let waits = |seed, relay| {
+            (0..20).map(move |_| seed).scan(Backoff::seeded(seed, relay), |backoff, _| Some(backoff.next()))
+        };
+        let same: Vec<Duration> = waits(Some(7), "ws://a").collect();
+        assert_eq!(same, waits(Some(7), "ws://a").collect::<Vec<_>>());
+        assert_ne!(same, waits(Some(7), "ws://b").collect::<Vec<_>>());
+        assert_ne!(same, waits(Some(8), "ws://a").collect::<Vec<_>>());
     }
 }

@@ -43,7 +43,7 @@ const BURST: usize = 64;
 
 /// Stays connected to one relay until the pool stops.
 pub(crate) async fn live(relay: &Arc<Relay>, shared: &Arc<Shared>, mut stop: watch::Receiver<bool>) {
-    let mut backoff = Backoff::new();
+    let mut backoff = Backoff::seeded(shared.options.seed, &relay.name);
     let mut heard = shared.started;
     // It has passed the gate, so no other copy of it would be taken for new: it must not be lost with its connection.
     let mut held = None;

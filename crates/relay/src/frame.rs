@@ -22,7 +22,8 @@ pub(crate) fn read(text: &str) -> Option<Said<'_>> {
     match parts.first()?.get() {
         "\"EVENT\"" => Some(Said::Event { subscription: word(1)?, text: parts.get(2)?.get() }),
         "\"OK\"" => Some(Said::Verdict {
-            id: EventId::from_hex(&word(1)?).ok()?,
+            // What is longer would be read as far as an id goes.
+            id: word(1).filter(|id| id.len() == 64).and_then(|id| EventId::from_hex(&id).ok())?,
             accepted: parts.get(2)?.get() == "true",
             message: word(3).unwrap_or_default(),
         }),
@@ -82,6 +83,7 @@ mod tests {
             ("[]".to_owned(), None),
             ("{}".to_owned(), None),
             (r#"["OK","zz",true]"#.to_owned(), None),
+            (format!(r#"["OK","{id}11",true]"#), None),
             (r#"["EVENT","r"]"#.to_owned(), None),
             (r#"["COUNT","r",{"count":1}]"#.to_owned(), None),
             ("[".repeat(100_000), None),

@@ -8,6 +8,8 @@ pub mod clock;
 mod connection;
 pub mod embedded;
 mod frame;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 pub mod gate;
 pub mod http;
 pub mod information;

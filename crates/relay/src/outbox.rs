@@ -26,8 +26,6 @@ const MAX_PAUSE: Duration = Duration::from_secs(60);
 /// A relay that refuses us this often in a row does not mean the events.
 const REBUFFS: u32 = 3;
 
-const CLOSED: &str = "we stopped";
-
 #[derive(Debug)]
 struct Entry {
     publication: Arc<Publication>,
@@ -61,7 +59,7 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    pub(crate) fn new(url: Arc<str>) -> Self {
+    pub(crate) fn new(url: Arc<str>, backoff: Backoff) -> Self {
         Self {
             url,
             ready: VecDeque::new(),
@@ -75,7 +73,7 @@ impl Outbox {
             shunned: None,
             rebuffs: 0,
             is_closed: false,
-            backoff: Backoff::new(),
+            backoff,
         }
     }
 
@@ -85,7 +83,7 @@ impl Outbox {
 
     pub(crate) fn push(&mut self, publication: Arc<Publication>, now: Instant) {
         if self.is_closed {
-            return publication.settle(&self.url, Verdict::GaveUp(CLOSED.into()));
+            return publication.settle(&self.url, Verdict::Stopped);
         }
         if let Some((_, words)) = self.shunned.as_ref().filter(|(until, _)| *until > now) {
             return publication.settle(&self.url, Verdict::Refused(words.clone()));
@@ -244,7 +242,7 @@ impl Outbox {
         self.disconnected();
         let later = std::mem::take(&mut self.later).into_iter().map(|(_, entry)| entry);
         for entry in std::mem::take(&mut self.ready).into_iter().chain(later) {
-            self.end(&entry, Verdict::GaveUp(CLOSED.into()));
+            self.end(&entry, Verdict::Stopped);
         }
     }
 
@@ -270,6 +268,7 @@ pub(crate) enum Demand {
 #[cfg(test)]
 mod tests {
     use super::{Demand, MAX_WAITING, Outbox};
+    use crate::backoff::Backoff;
     use crate::information::Limits;
     use crate::publication::Publication;
     use crate::sign::sign;
@@ -293,7 +292,7 @@ mod tests {
     /// Sends one event, lets the relay answer `message`, and tells the verdict and after how long it is sent again.
     fn check(message: &str, expected: Option<&Verdict>, again_within: Option<(f32, f32)>) {
         let (keys, now) = (Keys::generate(), Instant::now());
-        let mut outbox = Outbox::new(URL.into());
+        let mut outbox = Outbox::new(URL.into(), Backoff::new());
         let publication = publication(&keys, "x", now);
         outbox.push(publication.clone(), now);
         outbox.next(now, &Limits::default()).unwrap();
@@ -328,7 +327,7 @@ mod tests {
     #[test]
     fn silence_is_followed_by_another_try_and_in_the_end_by_giving_up() {
         let (keys, now) = (Keys::generate(), Instant::now());
-        let mut outbox = Outbox::new(URL.into());
+        let mut outbox = Outbox::new(URL.into(), Backoff::new());
         let publication = publication(&keys, "x", now);
         outbox.push(publication.clone(), now);
         let mut tries = 0;
@@ -345,7 +344,7 @@ mod tests {
     #[test]
     fn a_second_demand_to_authenticate_is_a_refusal() {
         let (keys, now) = (Keys::generate(), Instant::now());
-        let mut outbox = Outbox::new(URL.into());
+        let mut outbox = Outbox::new(URL.into(), Backoff::new());
         let publication = publication(&keys, "x", now);
         outbox.push(publication.clone(), now);
         let message = "auth-required: who";
@@ -359,7 +358,7 @@ mod tests {
     #[test]
     fn what_was_not_acknowledged_is_sent_again_in_order_after_a_reconnect() {
         let (keys, now) = (Keys::generate(), Instant::now());
-        let mut outbox = Outbox::new(URL.into());
+        let mut outbox = Outbox::new(URL.into(), Backoff::new());
         let all: Vec<_> = ["a", "b", "c"].iter().map(|word| publication(&keys, word, now)).collect();
         for publication in &all {
             outbox.push(publication.clone(), now);
@@ -374,7 +373,7 @@ mod tests {
     #[test]
     fn what_is_too_long_for_a_relay_is_not_sent() {
         let (keys, now) = (Keys::generate(), Instant::now());
-        let mut outbox = Outbox::new(URL.into());
+        let mut outbox = Outbox::new(URL.into(), Backoff::new());
         let publication = publication(&keys, &"x".repeat(100), now);
         outbox.push(publication.clone(), now);
         assert!(outbox.next(now, &Limits { content: Some(99), ..Limits::default() }).is_none());
@@ -384,7 +383,7 @@ mod tests {
     #[test]
     fn the_same_event_published_twice_gets_one_answer_for_both() {
         let (keys, now) = (Keys::generate(), Instant::now());
-        let mut outbox = Outbox::new(URL.into());
+        let mut outbox = Outbox::new(URL.into(), Backoff::new());
         let first = publication(&keys, "x", now);
         let second = publication(&keys, "x", now);
         outbox.push(first.clone(), now);
@@ -400,7 +399,7 @@ mod tests {
     #[test]
     fn one_blocked_event_does_not_cut_off_the_rest_but_three_do() {
         let (keys, now) = (Keys::generate(), Instant::now());
-        let mut outbox = Outbox::new(URL.into());
+        let mut outbox = Outbox::new(URL.into(), Backoff::new());
         let message = "blocked: spam";
         let refuse = |outbox: &mut Outbox, word: &str| {
             let publication = publication(&keys, word, now);
@@ -416,21 +415,21 @@ mod tests {
     #[test]
     fn what_waits_when_we_stop_is_given_up_and_so_is_what_comes_later() {
         let (keys, now) = (Keys::generate(), Instant::now());
-        let mut outbox = Outbox::new(URL.into());
+        let mut outbox = Outbox::new(URL.into(), Backoff::new());
         let all: Vec<_> = ["a", "b", "c"].iter().map(|word| publication(&keys, word, now)).collect();
         outbox.push(all[0].clone(), now);
         outbox.next(now, &Limits::default()).unwrap();
         outbox.push(all[1].clone(), now);
         outbox.close();
         outbox.push(all[2].clone(), now);
-        assert!(all.iter().all(|one| matches!(verdict(one), Some(Verdict::GaveUp(_)))));
+        assert!(all.iter().all(|one| verdict(one) == Some(Verdict::Stopped)));
         assert_eq!((outbox.len(), outbox.bytes), (0, 0));
     }
 
     #[test]
     fn a_burst_that_is_refused_is_one_refusal_and_keeps_its_order() {
         let (keys, now) = (Keys::generate(), Instant::now());
-        let mut outbox = Outbox::new(URL.into());
+        let mut outbox = Outbox::new(URL.into(), Backoff::new());
         let all: Vec<_> = (0..20).map(|number| publication(&keys, &number.to_string(), now)).collect();
         all.iter().for_each(|publication| outbox.push(publication.clone(), now));
         (0..15).for_each(|_| drop(outbox.next(now, &Limits::default()).unwrap()));
@@ -446,7 +445,7 @@ mod tests {
     #[test]
     fn a_pause_that_is_over_is_nothing_to_wake_up_for() {
         let (keys, now) = (Keys::generate(), Instant::now());
-        let mut outbox = Outbox::new(URL.into());
+        let mut outbox = Outbox::new(URL.into(), Backoff::new());
         let publication = publication(&keys, "x", now);
         outbox.push(publication.clone(), now);
         outbox.next(now, &Limits::default()).unwrap();
@@ -460,7 +459,7 @@ mod tests {
     #[test]
     fn a_full_outbox_gives_up_the_oldest() {
         let (keys, now) = (Keys::generate(), Instant::now());
-        let mut outbox = Outbox::new(URL.into());
+        let mut outbox = Outbox::new(URL.into(), Backoff::new());
         let first = publication(&keys, "first", now);
         outbox.push(first.clone(), now);
         let other = publication(&keys, "other", now);

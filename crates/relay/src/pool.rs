@@ -3,6 +3,7 @@
 //! Each relay has a task of its own ([`connection`](crate::connection)) and an outbox; a relay that is slow or gone holds up
 //! nobody else. Arrivals go through one bounded channel: when nobody takes them, reading stops. Publishing never waits.
 
+use crate::backoff::Backoff;
 use crate::clock::{Clock, SystemClock};
 use crate::connection;
 use crate::frame;
@@ -51,6 +52,8 @@ pub struct Options {
     pub hears_itself: bool,
     pub dial: Arc<dyn Dial>,
     pub clock: Arc<dyn Clock>,
+    /// Where the chance in waiting times begins, if they must be the same again; anywhere if absent.
+    pub seed: Option<u64>,
 }
 
 impl Default for Options {
@@ -63,6 +66,7 @@ impl Default for Options {
             hears_itself: true,
             dial: Arc::new(Network),
             clock: Arc::new(SystemClock),
+            seed: None,
         }
     }
 }
@@ -203,7 +207,7 @@ impl Pool {
         let relay = Arc::new(Relay {
             url: url.clone(),
             name: name.clone(),
-            outbox: Mutex::new(Outbox::new(name)),
+            outbox: Mutex::new(Outbox::new(name.clone(), Backoff::seeded(shared.options.seed, &name))),
             wake: Notify::new(),
             queries: Mutex::default(),
             unwanted: Mutex::default(),

@@ -78,6 +78,7 @@ pub async fn probe(url: &RelayUrl, patience: Duration) -> Probe {
             Some(Verdict::Accepted) => Ok(status_latency(&pool).unwrap_or(read)),
             Some(Verdict::Refused(words) | Verdict::GaveUp(words)) => Err(words),
             Some(Verdict::Work { message, .. }) => Err(message),
+            Some(Verdict::Stopped) => Err("we stopped".to_owned()),
             Some(Verdict::TooLarge { limit }) => Err(format!("it takes no more than {limit} bytes")),
             None => Err("not acknowledged".into()),
         });

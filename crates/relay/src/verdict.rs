@@ -19,6 +19,8 @@ pub enum Verdict {
     },
     /// We stopped trying: the relay was not there, or did not answer.
     GaveUp(String),
+    /// We ended before it was taken. It may be sent again by whoever comes after us.
+    Stopped,
 }
 
 /// What to do about a refusal.

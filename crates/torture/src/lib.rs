@@ -20,6 +20,7 @@ pub mod nostr_side;
 pub mod peers;
 pub mod rows;
 pub mod score;
+pub mod simulation;
 pub mod stage;
 
 use std::sync::OnceLock;

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use torture::rows::all;
+use torture::simulation::{Setup, simulate};
 
 #[derive(Parser)]
 #[command(about = "Torments Rialto in every way its promises speak of, and keeps the score", max_term_width = 100)]
@@ -36,6 +37,36 @@ enum Command {
     Run(running::Run),
     /// Make the table of the scoreboard from what `run --json` printed
     Scoreboard(scoreboard::Scoreboard),
+    /// Live through one world of R30 again, and tell what happened
+    Simulate(Simulate),
+}
+
+#[derive(clap::Args)]
+struct Simulate {
+    /// The world
+    #[arg(long)]
+    seed: u64,
+    /// Print all of its history, not only the end
+    #[arg(long)]
+    trace: bool,
+    /// Requests of its customers
+    #[arg(long, default_value_t = 50)]
+    jobs: usize,
+}
+
+impl Simulate {
+    fn run(&self) -> ExitCode {
+        let outcome = simulate(Setup { seed: self.seed, jobs: self.jobs, mistake: None });
+        print!("{}", outcome.trace.last(if self.trace { usize::MAX } else { 25 }));
+        println!("history {:016x}, {:?}", outcome.trace.hash(), outcome.counts);
+        match outcome.complaint {
+            Some(complaint) => {
+                println!("FAIL {complaint}");
+                ExitCode::FAILURE
+            }
+            None => ExitCode::SUCCESS,
+        }
+    }
 }
 
 fn main() -> ExitCode {
@@ -50,6 +81,7 @@ fn main() -> ExitCode {
         Command::Record { folder, rialto } => record(&folder, &rialto),
         Command::Run(run) => run.run(),
         Command::Scoreboard(scoreboard) => scoreboard.run(),
+        Command::Simulate(simulate) => simulate.run(),
     }
 }
 

@@ -154,5 +154,6 @@ fn words(verdict: &Verdict) -> String {
         Verdict::Accepted => String::new(),
         Verdict::Refused(words) | Verdict::GaveUp(words) | Verdict::Work { message: words, .. } => words.clone(),
         Verdict::TooLarge { limit } => format!("it takes at most {limit} bytes"),
+        Verdict::Stopped => "we stopped".to_owned(),
     }
 }

@@ -28,14 +28,17 @@ const MAX_SEALED: usize = 24 * 1024;
 /// How long relays are waited for before work is done for those that want it.
 const WORK_WAIT: Duration = Duration::from_secs(3);
 
-/// When an answer that was paid for could not be noted, how long until it is tried again.
-const NOTE_AGAIN: Duration = Duration::from_secs(1);
+/// When something that somebody waits for could not be noted, how long until it is tried again.
+pub(super) const NOTE_AGAIN: Duration = Duration::from_secs(1);
 
 /// A request's end, until it is noted.
+#[derive(Clone)]
 pub(super) struct Conclusion {
     ticket: Ticket,
     answers: Vec<Event>,
     code: Option<&'static str>,
+    /// The answers were sent although they could not be noted.
+    is_given: bool,
 }
 
 /// What an event has beside its content.
@@ -125,35 +128,51 @@ impl<S: Service> Provider<S> {
             step.credit = closing.credit;
             step.quote = Some(quote.clone());
         }
-        self.conclude(step, Conclusion { ticket, answers, code });
+        self.conclude(step, Conclusion { ticket, answers, code, is_given: false });
     }
 
-    pub(super) fn conclude(&mut self, step: Step, conclusion: Conclusion) {
-        let again = conclusion.ticket.quote.is_some().then(|| step.clone());
+    pub(super) fn conclude(&mut self, mut step: Step, conclusion: Conclusion) {
+        // All but the answers, which are long and are here already.
+        let answers = step.answers.take();
+        let again = step.clone();
+        step.answers = answers;
         self.note(step, move |provider, noted| provider.concluded(conclusion, again, noted));
     }
 
-    fn concluded(&mut self, conclusion: Conclusion, again: Option<Step>, noted: Noted) {
-        let id = conclusion.ticket.address.request;
-        match (noted, again) {
+    fn concluded(&mut self, mut conclusion: Conclusion, mut again: Step, noted: Noted) {
+        match noted {
             // Another worker has answered.
-            (Noted::No(_), _) => return self.leave(&id, noted),
-            // Somebody has paid for it: it is noted as soon as that can be.
-            (Noted::Broken, Some(step)) => {
+            Noted::No(_) => self.leave(&conclusion.ticket.address.request, noted),
+            Noted::Yes => self.give_answer(conclusion),
+            Noted::Broken => {
+                // Who has paid gets it when it is noted; others at once: better an answer that may be given again than none.
+                if conclusion.ticket.quote.is_none() && !conclusion.is_given {
+                    self.give_answer(conclusion.clone());
+                    conclusion.is_given = true;
+                }
+                again.answers = Some(conclusion.answers.iter().map(Event::as_json).collect());
+                // Noted as soon as that can be, lest a restart finds it running and answers something else.
                 let causes = self.causes.clone();
                 tokio::spawn(async move {
                     tokio::time::sleep(NOTE_AGAIN).await;
-                    let _ = causes.send(Cause::Again(Box::new((step, conclusion))));
+                    let _ = causes.send(Cause::Again(Box::new((again, conclusion))));
                 });
-                return;
             }
-            // Better an answer that may be given again than none.
-            (Noted::Broken, None) | (Noted::Yes, _) => {}
         }
-        let Conclusion { ticket, answers, code } = conclusion;
-        self.known.done(&id, self.now());
-        self.tell(&ticket, code);
-        match ticket.quote.as_ref().map(|quote| quote.money) {
+    }
+
+    fn give_answer(&mut self, conclusion: Conclusion) {
+        let Conclusion { ticket, answers, code, is_given } = conclusion;
+        let id = ticket.address.request;
+        let money = ticket.quote.as_ref().map(|quote| quote.money);
+        // Until its money is taken nobody gets the answer, however often they ask for it.
+        if money != Some(Money::Taking) {
+            self.known.done(&id, self.now());
+        }
+        if !is_given {
+            self.tell(&ticket, code);
+        }
+        match money {
             Some(Money::Taking) => self.move_money(ticket, answers),
             Some(Money::Returning) => {
                 self.publish(id, answers.clone());
@@ -177,6 +196,10 @@ impl<S: Service> Provider<S> {
                 Err(_) if work::demanded(&last.report()).is_some() => last.report(),
                 Err(_) => last.settled().await,
             };
+            // What is on its way when we stop is left to whoever serves next: too few relays may have it.
+            if report.verdicts.iter().any(|(_, verdict)| *verdict == Verdict::Stopped) {
+                return;
+            }
             if report.accepted > 0 {
                 let _ = causes.send(Cause::Delivered(id));
             } else if let Some(bits) = work::demanded(&report).filter(|_| !answers.iter().any(seal::is_wrap)) {

@@ -7,6 +7,7 @@ use nostr::prelude::{Event, EventId};
 use rialto_ledger::job::{Before, Entry, Job as Stored, Money, Rail, Stage, Step};
 use rialto_ledger::ledger::Horizon;
 use rialto_mcp::server::Service;
+use rialto_payment::amount::Msat;
 use rialto_payment::wallet::Standing;
 use rialto_wire::failure::{Code, Failure};
 
@@ -60,9 +61,14 @@ impl<S: Service> Provider<S> {
         }
         ticket.quote = Some(quote.clone());
         let mut step = self.step(&mut ticket, Stage::Done);
-        let is_credited = is_lost || quote.money == Money::Credited;
-        let msat = i64::try_from(credit.get()).unwrap_or(0);
-        step.credit = (is_credited && msat > 0).then_some(Entry { msat, why: "money could not be moved" });
+        let (owed, why) = match quote.money {
+            // All that is held can only be taken as a whole; what was too much stays the customer's.
+            Money::Taken => (quote.paid.saturating_sub(quote.due().rounded_up()), "more was paid than asked for"),
+            Money::Returned => (Msat::ZERO, ""),
+            _ => (credit, "money could not be moved"),
+        };
+        let msat = i64::try_from(owed.get()).unwrap_or(0);
+        step.credit = (msat > 0).then_some(Entry { msat, why });
         step.quote = Some(quote);
         if is_lost {
             step.answers = Some(answers.iter().map(Event::as_json).collect());

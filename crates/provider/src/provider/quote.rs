@@ -1,5 +1,6 @@
 //! What a request costs, and how it comes to be paid.
 
+use super::deliver::NOTE_AGAIN;
 use super::notes::Noted;
 use super::{Cause, Job, Provider, Ticket};
 use crate::job::{Happened, State, Task, step};
@@ -260,7 +261,7 @@ impl<S: Service> Provider<S> {
         }
         quote.expires = quote.expires.min(invoice.expires);
         quote.hash = Some(invoice.hash);
-        quote.invoice = Some(invoice.text);
+        quote.invoice = Some(invoice.text.clone());
         let mut ticket = job.ticket.clone();
         ticket.quote = Some(quote.clone());
         let mut noted = self.step(&mut ticket, Stage::Quoted);
@@ -281,10 +282,20 @@ impl<S: Service> Provider<S> {
                 }
                 provider.unpayable(&id, &Failure::new(Code::Busy, "the provider cannot be paid now"));
             }
-            Noted::No(_) | Noted::Broken => {
-                // Nobody has seen the invoice. The ledger, where it still is being asked for, decides what becomes of it.
-                provider.jobs.remove(&id);
-            }
+            // Nobody has seen the invoice, and another worker has the job.
+            Noted::No(_) => drop(provider.jobs.remove(&id)),
+            Noted::Broken => provider.invoice_again(&id, invoice),
+        });
+    }
+
+    /// The invoice could not be noted, and nobody has seen it: it is tried again, or the request would wait for a restart.
+    fn invoice_again(&mut self, id: &EventId, invoice: Invoice) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
+        (job.state, job.ticket.noted) = (State::Asking, Some(Stage::Asking));
+        let (id, causes) = (*id, self.causes.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(NOTE_AGAIN).await;
+            let _ = causes.send(Cause::Invoiced { id, invoice: Ok(invoice) });
         });
     }
 

@@ -146,8 +146,10 @@ struct Fields<'a> {
 
 impl Fields<'_> {
     fn into_event(self) -> Option<event::Event> {
-        let is_plain = |hex: &str| hex.bytes().all(|byte| !byte.is_ascii_uppercase());
-        if ![&self.id, &self.pubkey, &self.sig].into_iter().all(|hex| is_plain(hex)) {
+        // Capitals, and digits beyond the last, would be passed on although nobody signed them.
+        let is_plain =
+            |hex: &str, length: usize| hex.len() == length && hex.bytes().all(|byte| !byte.is_ascii_uppercase());
+        if !is_plain(&self.id, 64) || !is_plain(&self.pubkey, 64) || !is_plain(&self.sig, 128) {
             return None;
         }
         let tags: Result<Vec<Tag>, _> = self.tags.into_iter().map(Tag::parse).collect();

@@ -11,6 +11,8 @@ mod client;
 mod engine;
 mod event;
 mod filter;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod http;
 mod information;
 mod journal;

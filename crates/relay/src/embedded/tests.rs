@@ -27,6 +27,21 @@ fn empty() -> Store {
 }
 
 #[test]
+fn digits_beyond_the_last_are_not_passed_on() {
+    let text = event(1, 1, &[], &Keys::generate()).text.to_string();
+    let fields: serde_json::Value = serde_json::from_str(&text).unwrap();
+    for name in ["id", "pubkey", "sig"] {
+        let mut longer = fields.clone();
+        longer[name] = format!("{}ab", fields[name].as_str().unwrap()).into();
+        // Whoever reads more leniently than we write must not make us pass on what nobody signed.
+        if let Ok(kept) = Unverified::parse(&longer.to_string()).and_then(|read| read.verify().map_err(str::to_owned)) {
+            let kept: serde_json::Value = serde_json::from_str(&kept.text).unwrap();
+            assert_eq!(kept, fields, "{name}");
+        }
+    }
+}
+
+#[test]
 fn nothing_is_left_of_what_was_removed() {
     let mut store = empty();
     let keys = Keys::generate();

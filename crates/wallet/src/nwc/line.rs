@@ -229,14 +229,14 @@ impl Line {
 async fn undeliverable(publication: &Publication) -> String {
     let Report { accepted, verdicts, .. } = publication.settled().await;
     // What was sent and not acknowledged may have arrived.
-    let is_lost = |verdict: &Verdict| !matches!(verdict, Verdict::Accepted | Verdict::GaveUp(_));
+    let is_lost = |verdict: &Verdict| !matches!(verdict, Verdict::Accepted | Verdict::GaveUp(_) | Verdict::Stopped);
     if accepted > 0 || (publication.was_sent() && !verdicts.iter().all(|(_, verdict)| is_lost(verdict))) {
         return std::future::pending().await;
     }
     let words = verdicts.iter().find_map(|(_, verdict)| match verdict {
         Verdict::Refused(words) | Verdict::GaveUp(words) => Some(one_line(words)),
         Verdict::Work { message, .. } => Some(one_line(message)),
-        Verdict::Accepted | Verdict::TooLarge { .. } => None,
+        Verdict::Accepted | Verdict::TooLarge { .. } | Verdict::Stopped => None,
     });
     format!("none of its relays took the request: {}", words.unwrap_or_default())
 }

@@ -1,5 +1,8 @@
-//! The pure core under simulated faults, and what fuzzing finds.
+//! The selling side in simulated worlds, and what fuzzing finds.
+
+mod many_worlds;
+mod strange_bytes;
 
 use super::Row;
 
-pub const ROWS: &[Row] = &[];
+pub const ROWS: &[Row] = &[strange_bytes::ROW, many_worlds::ROW];
