@@ -19,6 +19,7 @@ pub mod peers;
 pub mod rows;
 pub mod score;
 pub mod stage;
+pub mod usage;
 
 use std::sync::OnceLock;
 

@@ -14,6 +14,7 @@ use rialto_wallet::testing::{Options, Style, TestWallet};
 use crate::nostr_side::actor;
 use crate::nostr_side::customer::Customer;
 use crate::nostr_side::event::Event;
+use crate::nostr_side::fake_relay::FakeRelay;
 use crate::nostr_side::process::Process;
 use crate::nostr_side::world::{Provider, World};
 use crate::nostr_side::{PATIENCE, log, runtime};
@@ -25,7 +26,7 @@ pub const CUSTOMER: usize = 1;
 pub struct Market {
     pub world: World,
     pub relay: String,
-    _relay: Process,
+    _relay: Option<Process>,
     pub bank: TestWallet,
     payer: Arc<dyn Wallet>,
 }
@@ -47,6 +48,15 @@ impl Market {
     fn new(provider: Style) -> Self {
         let world = World::new();
         let (process, relay) = world.relay();
+        Self::with(world, relay, Some(process), provider)
+    }
+
+    /// Wallets that can hold money, on a relay that is there already.
+    pub fn on(relay: &FakeRelay) -> Self {
+        Self::with(World::new(), relay.url(), None, Style::default())
+    }
+
+    fn with(world: World, relay: String, process: Option<Process>, provider: Style) -> Self {
         let options = Options { styles: vec![provider, Style::default()], ..Options::default() };
         let (bank, payer) = runtime().block_on(async {
             let bank = TestWallet::start(&relay, options).await.unwrap();
