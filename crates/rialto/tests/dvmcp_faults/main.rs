@@ -12,7 +12,6 @@ mod verdicts;
 
 fn main() {
     torture::nostr_side::actor::play_if_asked();
-    let together =
-        [customers::CASES, outages::CASES, repeats::CASES, restarts::CASES, stops::CASES, verdicts::CASES];
+    let together = [customers::CASES, outages::CASES, repeats::CASES, restarts::CASES, stops::CASES, verdicts::CASES];
     torture::stage::runner::main(&together, &[]);
 }

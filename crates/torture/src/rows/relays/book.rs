@@ -17,8 +17,7 @@ use crate::nostr_side::message::{self, CHAT, MESSAGE};
 use crate::nostr_side::sealed::{self, WRAP};
 
 /// Nothing is refused for being too much.
-pub(super) const UNLIMITED: [&str; 6] =
-    ["--rate-per-key", "0", "--max-running", "200", "--max-running-per-key", "200"];
+pub(super) const UNLIMITED: [&str; 6] = ["--rate-per-key", "0", "--max-running", "200", "--max-running-per-key", "200"];
 
 /// Every form that a request can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

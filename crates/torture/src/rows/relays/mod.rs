@@ -13,4 +13,14 @@ mod verdicts;
 
 use super::Row;
 
-pub(super) const ROWS: &[Row] = &[duplicates::ROW, replays::ROW, forgeries::ROW, identity::ROW, churn::ROW, flood::ROW, times::ROW, verdicts::ROW, privacy::ROW];
+pub(super) const ROWS: &[Row] = &[
+    duplicates::ROW,
+    replays::ROW,
+    forgeries::ROW,
+    identity::ROW,
+    churn::ROW,
+    flood::ROW,
+    times::ROW,
+    verdicts::ROW,
+    privacy::ROW,
+];

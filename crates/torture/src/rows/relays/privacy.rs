@@ -69,7 +69,8 @@ fn by_a_provider(score: &mut Score) {
     relay.rules(|rules| rules.longest = Some(LONGEST));
     let market = Market::on(&relay);
     let denied = hex_key(&stranger);
-    let flags = ["--price", "note=5", "--quote-secs", "3", "--timeout-secs", "4", "--rate-per-key", "0", "--deny", &denied];
+    let flags =
+        ["--price", "note=5", "--quote-secs", "3", "--timeout-secs", "4", "--rate-per-key", "0", "--deny", &denied];
     let mut provider = market.serve(&flags);
     relay.wait_for_subscription(&provider.pubkey);
     let book = Book::new(&provider.pubkey, std::slice::from_ref(&relay));
@@ -109,8 +110,11 @@ fn by_a_provider(score: &mut Score) {
         relay.judge(move |event, _| if event.kind == WRAP { Verdict::Refuse(reason) } else { Verdict::Accept });
         let heard = relay.published().len();
         stage.ask("meta", secret.clone(), "success");
-        until("it was tried", PATIENCE, || relay.published_from(heard).iter().filter(|event| event.kind == WRAP).count() >= 2);
+        let is_tried = || relay.published_from(heard).iter().filter(|event| event.kind == WRAP).count() >= 2;
+        until("it was tried", PATIENCE, is_tried);
     }
+    // What the last one did not even hear ended somehow.
+    stage.asked.truncate(stage.asked.len() - SEALED.len());
     // A refusal is acted on within this time, if at all.
     std::thread::sleep(Duration::from_secs(4));
     stage.book.read();
@@ -132,7 +136,11 @@ fn pay(stage: &mut Stage) {
 fn finish_up(stage: &Stage, score: &mut Score) {
     let book = &stage.book;
     let is_expected = |(asked, expected): &&(Asked, &str)| book.code(&asked.id) == *expected;
-    score.exactly("requests that ended as they should", stage.asked.iter().filter(is_expected).count(), stage.asked.len());
+    score.exactly(
+        "requests that ended as they should",
+        stage.asked.iter().filter(is_expected).count(),
+        stage.asked.len(),
+    );
     for (asked, expected) in stage.asked.iter().filter(|pair| !is_expected(pair)) {
         score.note(format!("a request ended with {}, and not {expected}", book.code(&asked.id)));
     }
@@ -160,14 +168,17 @@ fn by_a_customer(score: &mut Score) {
         let (relay, world) = (FakeRelay::start(), World::new());
         let mut provider = FakeProvider::new(&relay);
         if way == "refused" {
-            relay.judge(|event, _| if event.kind == WRAP { Verdict::Refuse("blocked: no wraps") } else { Verdict::Accept });
+            relay.judge(
+                |event, _| if event.kind == WRAP { Verdict::Refuse("blocked: no wraps") } else { Verdict::Accept },
+            );
         }
         let (npub, url, text) = (provider.npub(), relay.url(), format!("text={CANARY}"));
         let fixed = ["call", &npub, "say", &text, "--relay", &url, "--timeout-secs", "4"];
         let mut process = world.rialto("customer", &fixed);
         let asked = (way != "refused").then(|| provider.execute_request());
         if let Some(asked) = asked.filter(|_| way == "priced") {
-            let demand = provider.feedback(&asked, &["payment-required", "21 sat"]).tag(&["amount", "21", "lnbc210n1invalid"]);
+            let demand =
+                provider.feedback(&asked, &["payment-required", "21 sat"]).tag(&["amount", "21", "lnbc210n1invalid"]);
             provider.send(&asked, &demand);
         }
         assert!(!process.end().success(), "{way}: {}", process.told());

@@ -25,6 +25,8 @@ pub(super) const ROW: Row = Row::new("R03", "finished requests are replayed when
 /// How old a request may be, and how far ahead it may be dated, in seconds.
 const WINDOW: i64 = 15 * 60;
 const AHEAD: i64 = 60;
+/// And how much longer a job that is done is known, for clocks that are put back.
+const LONGER: i64 = 60 * 60;
 /// Errors that a provider sends at once to strangers, and later in each second.
 const COMPLAINTS: usize = 500;
 const COMPLAINTS_LATER: u64 = 10;
@@ -87,8 +89,8 @@ fn purge(folder: &std::path::Path) -> (usize, usize) {
         let ledger = Sqlite::open(folder).unwrap();
         let mut left = Vec::new();
         // Seconds later.
-        for later in [0, WINDOW + AHEAD + 120] {
-            let before = (now() + later - WINDOW - AHEAD - 60).unsigned_abs();
+        for later in [0, WINDOW + AHEAD + LONGER + 60] {
+            let before = (now() + later - WINDOW - AHEAD - LONGER).unsigned_abs();
             while ledger.purge(Horizon { free: before, paid: before }).await.unwrap() {}
             left.push(ledger.recent(0).await.unwrap().len());
         }

@@ -36,8 +36,16 @@ struct Case {
 
 const CASES: &[Case] = &[
     Case { what: "duplicate", behave: |relay| always(relay, "duplicate: have it"), is_right: |heard, _| all(heard, 1) },
-    Case { what: "pow", behave: |relay| always(relay, "pow: difficulty 40 wanted"), is_right: |heard, _| all(heard, 1) },
-    Case { what: "invalid", behave: |relay| always(relay, "invalid: I do not like it"), is_right: |heard, _| all(heard, 1) },
+    Case {
+        what: "pow",
+        behave: |relay| always(relay, "pow: difficulty 40 wanted"),
+        is_right: |heard, _| all(heard, 1),
+    },
+    Case {
+        what: "invalid",
+        behave: |relay| always(relay, "invalid: I do not like it"),
+        is_right: |heard, _| all(heard, 1),
+    },
     Case { what: "no prefix", behave: |relay| always(relay, "no"), is_right: |heard, _| all(heard, 1) },
     Case { what: "blocked", behave: |relay| always(relay, "blocked: not you"), is_right: is_left_alone },
     Case { what: "restricted", behave: |relay| always(relay, "restricted: members only"), is_right: is_left_alone },
@@ -69,7 +77,7 @@ const CASES: &[Case] = &[
     },
     Case {
         what: "slow",
-        behave: |relay| relay.rules(|rules| rules.thought = Duration::from_millis(500)),
+        behave: |relay| relay.rules(|rules| rules.thought = Duration::from_millis(200)),
         is_right: |heard, relay| all(heard, 1) && has_all(heard, relay),
     },
     Case {
