@@ -110,8 +110,11 @@ fn by_a_provider(score: &mut Score) {
         relay.judge(move |event, _| if event.kind == WRAP { Verdict::Refuse(reason) } else { Verdict::Accept });
         let heard = relay.published().len();
         stage.ask("meta", secret.clone(), "success");
-        let is_tried = || relay.published_from(heard).iter().filter(|event| event.kind == WRAP).count() >= 2;
+        let is_tried = || relay.published_from(heard).iter().filter(|event| event.kind == WRAP).count() > 2;
         until("it was tried", PATIENCE, is_tried);
+        if !reason.starts_with("blocked") {
+            stage.wait();
+        }
     }
     // What the last one did not even hear ended somehow.
     stage.asked.truncate(stage.asked.len() - SEALED.len());
