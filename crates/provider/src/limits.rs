@@ -112,6 +112,11 @@ impl Gauge {
         is_due && self.errors.take(ERRORS_PER_MINUTE, now)
     }
 
+    /// Whether a request that cannot be served may be answered. Who may ask as often as they like is told each time.
+    pub(crate) fn may_refuse(&mut self, now: Instant) -> bool {
+        self.limits.rate_per_key == 0 || self.errors.take(ERRORS_PER_MINUTE, now)
+    }
+
     /// Whether a tool may start now; if so it counts.
     pub(crate) fn start(&mut self, key: &PublicKey, now: Instant) -> bool {
         let (mine, all) = (self.limits.running_per_key, self.limits.running);
@@ -195,5 +200,15 @@ mod tests {
         assert!(gauge.customers.len() <= MAX_CUSTOMERS);
         let complaints = (0..2000).filter(|_| gauge.may_complain(&key(), now + Duration::from_secs(10))).count();
         assert!(complaints <= 600, "{complaints} errors to as many keys");
+    }
+
+    #[test]
+    fn thousands_of_keys_that_send_nonsense_do_not_make_us_flood_relays() {
+        let now = Instant::now();
+        let mut gauge = Gauge::new(Limits::default(), now);
+        assert_eq!((0..2000).filter(|_| gauge.may_refuse(now)).count(), 600);
+        assert_eq!((0..2000).filter(|_| gauge.may_refuse(now + Duration::from_secs(1))).count(), 10);
+        let mut unlimited = Gauge::new(Limits { rate_per_key: 0, ..Limits::default() }, now);
+        assert_eq!((0..2000).filter(|_| unlimited.may_refuse(now)).count(), 2000);
     }
 }

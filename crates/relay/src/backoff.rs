@@ -3,12 +3,14 @@
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::time::Duration;
 
-/// A relay that restarts is back within seconds, and so are we.
+/// A relay that restarts is back within seconds, and so are we: within two, with the noise that is added.
 const FIRST: Duration = Duration::from_millis(100);
-const SOON: Duration = Duration::from_secs(2);
+const SOON: Duration = Duration::from_millis(1500);
 /// After a minute of quick tries a relay is taken for gone.
-const QUICK_TRIES: u32 = 30;
+const QUICK_TRIES: u32 = 45;
 const LATE: Duration = Duration::from_secs(30);
+/// A relay that works, but not for long, is tried as if this often in vain: it is not asked ten times a second.
+const EASED: u32 = 3;
 
 /// Successive waiting times for one relay.
 #[derive(Debug)]
@@ -37,6 +39,11 @@ impl Backoff {
 
     pub(crate) fn reset(&mut self) {
         self.tries = 0;
+    }
+
+    /// The relay was there, if only for a moment: it is not taken for gone.
+    pub(crate) fn ease(&mut self) {
+        self.tries = self.tries.min(EASED);
     }
 
     pub(crate) fn tries(&self) -> u32 {
@@ -74,7 +81,7 @@ mod tests {
         let mut backoff = Backoff::new();
         let waits: Vec<Duration> = (0..60).map(|_| backoff.next()).collect();
         assert!(waits[0] <= Duration::from_millis(125), "{:?}", waits[0]);
-        assert!(waits[..30].iter().all(|wait| *wait <= Duration::from_millis(2500)), "{waits:?}");
+        assert!(waits[..45].iter().all(|wait| *wait < Duration::from_secs(2)), "{waits:?}");
         assert!(waits[50..].iter().all(|wait| *wait >= Duration::from_secs(22) && *wait < Duration::from_secs(38)));
         backoff.reset();
         assert!(backoff.next() <= Duration::from_millis(125));
@@ -89,5 +96,15 @@ mod tests {
         assert_eq!(same, waits(Some(7), "ws://a").collect::<Vec<_>>());
         assert_ne!(same, waits(Some(7), "ws://b").collect::<Vec<_>>());
         assert_ne!(same, waits(Some(8), "ws://a").collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_relay_that_works_for_a_moment_at_a_time_is_not_taken_for_gone() {
+        let mut backoff = Backoff::new();
+        for _ in 0..100 {
+            assert!(backoff.next() < Duration::from_secs(2));
+            backoff.ease();
+        }
+        assert!(backoff.next() > Duration::from_millis(500), "nor is it asked all the time");
     }
 }

@@ -59,6 +59,8 @@ pub(crate) async fn live(relay: &Arc<Relay>, shared: &Arc<Shared>, mut stop: wat
                     (why, heard, held) = Box::pin(connection.run()).await;
                     if began.elapsed() > GOOD {
                         backoff.reset();
+                    } else if matches!(lock(&relay.status).state, State::Subscribed) {
+                        backoff.ease();
                     }
                     why
                 }

@@ -22,6 +22,7 @@ pub mod rows;
 pub mod score;
 pub mod simulation;
 pub mod stage;
+pub mod usage;
 
 use std::sync::OnceLock;
 

@@ -29,7 +29,7 @@ pub struct Market {
     pub relay: String,
     /// Where calls are asked for and answered.
     pub places: Vec<String>,
-    _relay: Process,
+    _relay: Option<Process>,
     pub bank: TestWallet,
     payer: Arc<dyn Wallet>,
 }
@@ -58,6 +58,15 @@ impl Market {
     fn new(provider: Style) -> Self {
         let world = World::new();
         let (process, relay) = world.relay();
+        Self::with(world, relay, Some(process), provider)
+    }
+
+    /// Wallets that can hold money, on a relay that is there already.
+    pub fn on(relay: &FakeRelay) -> Self {
+        Self::with(World::new(), relay.url(), None, Style::default())
+    }
+
+    fn with(world: World, relay: String, process: Option<Process>, provider: Style) -> Self {
         let options = Options { styles: vec![provider, Style::default()], ..Options::default() };
         let (bank, payer) = runtime().block_on(async {
             let bank = TestWallet::start(&relay, options).await.unwrap();

@@ -82,7 +82,14 @@ impl<S: Service> Provider<S> {
         }
         match read {
             Ok(request) => self.take(*request, ticket),
-            Err(failure) => self.fail(&ticket, &failure),
+            Err(failure) => self.turn_down(&ticket, &failure),
+        }
+    }
+
+    /// Answers a request that makes no sense, as long as there are not too many of them: keys cost nothing.
+    fn turn_down(&mut self, ticket: &Ticket, failure: &Failure) {
+        if self.gauge.may_refuse(Instant::now()) {
+            self.fail(ticket, failure);
         }
     }
 
@@ -140,7 +147,7 @@ impl<S: Service> Provider<S> {
         }
         match self.admit(&request.body, ticket.way.wire) {
             Ok(()) => self.enqueue(request, ticket),
-            Err(failure) => self.fail(&ticket, &failure),
+            Err(failure) => self.turn_down(&ticket, &failure),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::notes::Noted;
 use super::{Cause, Provider, Settling, Ticket};
+use crate::plan::Window;
 use crate::till::Moved;
 use nostr::prelude::{Event, EventId};
 use rialto_ledger::job::{Before, Entry, Job as Stored, Money, Rail, Stage, Step};
@@ -20,6 +21,16 @@ const ON_ITS_WAY_SECS: u64 = 2 * 60;
 
 /// Answers of jobs that are paid are kept this long, and so is what was said in them.
 const KEEP_SECS: u64 = 7 * 24 * 60 * 60;
+
+/// Nothing is forgotten that would be taken once more if the clock were put back by this much. What is known in memory is not
+/// kept so long; the ledger refuses what it has seen.
+const CLOCK_SECS: u64 = 60 * 60;
+
+/// What is old enough to be forgotten.
+fn horizon(now: u64, window: Window) -> Horizon {
+    let taken = window.past.saturating_add(window.future).saturating_add(CLOCK_SECS);
+    Horizon { free: now.saturating_sub(taken), paid: now.saturating_sub(KEEP_SECS.max(taken)) }
+}
 
 impl<S: Service> Provider<S> {
     /// Takes what is held for a job, or gives it back.
@@ -99,9 +110,7 @@ impl<S: Service> Provider<S> {
     pub(super) fn sweep(&self) {
         let now = self.now().as_secs();
         let (ledger, causes, till) = (self.ledger.clone(), self.causes.clone(), self.till.clone());
-        // Nothing is forgotten that would be taken once more.
-        let window = self.plan.window.past.saturating_add(self.plan.window.future).saturating_add(60);
-        let horizon = Horizon { free: now.saturating_sub(window), paid: now.saturating_sub(KEEP_SECS.max(window)) };
+        let horizon = horizon(now, self.plan.window);
         tokio::spawn(async move {
             // What cannot be forgotten now is forgotten later.
             while ledger.purge(horizon).await == Ok(true) {}
@@ -159,5 +168,21 @@ impl<S: Service> Provider<S> {
                 let _ = causes.send(Cause::Found(found));
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KEEP_SECS, horizon};
+    use crate::plan::Window;
+
+    #[test]
+    fn a_clock_that_is_put_back_finds_nothing_forgotten_that_it_would_take() {
+        let window = Window { past: 900, future: 60 };
+        let now = 10_000_000;
+        // The clock was an hour ahead when it was purged. What it takes after that was made, and noted, since then.
+        let earliest = now - 3600 - window.past - window.future;
+        assert!(horizon(now, window).free <= earliest);
+        assert_eq!(horizon(now, window).paid, now - KEEP_SECS);
     }
 }

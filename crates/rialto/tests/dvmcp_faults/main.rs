@@ -12,8 +12,6 @@ mod verdicts;
 
 fn main() {
     torture::nostr_side::actor::play_if_asked();
-    let together = [customers::CASES, outages::CASES, restarts::CASES, stops::CASES, verdicts::CASES];
-    // These need all of the machine.
-    let alone = [repeats::CASES];
-    torture::stage::runner::main(&together, &alone);
+    let together = [customers::CASES, outages::CASES, repeats::CASES, restarts::CASES, stops::CASES, verdicts::CASES];
+    torture::stage::runner::main(&together, &[]);
 }

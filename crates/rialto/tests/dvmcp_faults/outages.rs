@@ -8,13 +8,11 @@ use torture::nostr_side::PATIENCE;
 use torture::nostr_side::customer::Customer;
 use torture::nostr_side::fake_relay::FakeRelay;
 use torture::nostr_side::log::until;
-use torture::nostr_side::random::Random;
 use torture::nostr_side::scene::Scene;
 use torture::nostr_side::world::World;
 use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
-    case!(a_relay_that_is_bounced_twenty_times_loses_no_call),
     case!(a_call_whose_relay_goes_away_is_answered_when_it_is_back),
     case!(one_relay_of_three_is_enough),
     case!(a_request_through_three_relays_runs_once_and_is_answered_on_each),
@@ -22,44 +20,12 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_relay_that_lost_everything_gets_the_announcement_again),
     case!(a_relay_of_ours_that_lost_everything_gets_the_announcement_again),
     case!(a_relay_that_never_answers_holds_up_nobody),
-    case!(relays_that_come_and_go_lose_no_call_of_two_hundred),
-    case!(a_relay_that_is_back_is_used_within_two_seconds),
-    case!(a_provider_has_one_subscription_of_each_sort_after_many_reconnects),
 ];
 
 const LISTENS: &str = "5910";
 
 fn call(tag: &str) -> serde_json::Value {
     json!({ "name": "note", "parameters": { "tag": tag } })
-}
-
-fn a_relay_that_is_bounced_twenty_times_loses_no_call() {
-    let relay = FakeRelay::start();
-    let scene = Scene::on(&relay, &["--rate-per-key", "0"]);
-    let customer = &scene.customer;
-    let provider = &scene.provider.pubkey;
-    let mut events = Vec::new();
-    for round in 0..20 {
-        let event = customer.draft("execute-tool", &call(&round.to_string())).sign(&customer.keys);
-        if round % 2 == 0 {
-            // It arrives while nobody is connected, and is stored.
-            relay.hang_up();
-            relay.publish(&event);
-        } else {
-            relay.wait_for_subscription(LISTENS);
-            relay.publish(&event);
-            relay.hang_up();
-        }
-        events.push(event);
-    }
-    for (round, event) in events.iter().enumerate() {
-        let answer = relay.wait_for_event(&format!("answer {round}"), |answer| {
-            answer.kind == 6910 && answer.pubkey == *provider && answer.has_tag("e", &event.id)
-        });
-        assert_eq!(answer.body()["isError"], false);
-        assert_eq!(scene.world.times(&format!("note {round}")), 1);
-    }
-    assert_eq!(scene.world.effects().len(), 20);
 }
 
 fn a_call_whose_relay_goes_away_is_answered_when_it_is_back() {
@@ -168,82 +134,4 @@ fn a_relay_that_never_answers_holds_up_nobody() {
         assert_eq!(customer.call("note", &json!({ "text": "on", "tag": round.to_string() })).text(), "on");
     }
     assert!(begun.elapsed() < Duration::from_secs(8), "it took {:?}", begun.elapsed());
-}
-
-fn relays_that_come_and_go_lose_no_call_of_two_hundred() {
-    const CALLS: usize = 200;
-    let relays = [FakeRelay::start(), FakeRelay::start(), FakeRelay::start()];
-    let world = World::new();
-    let urls = relays.each_ref().map(FakeRelay::url);
-    let flags = ["--rate-per-key", "0", "--max-running-per-key", "64"];
-    let provider = world.serve(&[&urls[0], &urls[1], &urls[2]], &flags);
-    // Only its keys are used; what is published does not depend on its connection.
-    let customer = Customer::new(&urls[0], &provider.pubkey);
-    let (mut random, mut down) = (Random::new(3), None);
-    let mut ids = Vec::new();
-    for number in 0..CALLS {
-        let event = customer.draft("execute-tool", &call(&number.to_string())).sign(&customer.keys);
-        relays.iter().for_each(|relay| relay.publish(&event));
-        ids.push(event.id);
-        let relay = random.below(relays.len());
-        match (random.below(4), down) {
-            (0, _) => relays[relay].hang_up(),
-            (1, None) => {
-                relays[relay].stop();
-                down = Some(relay);
-            }
-            (2, Some(relay)) => {
-                relays[relay].come_back();
-                down = None;
-            }
-            _ => {}
-        }
-        if number % 10 == 0 {
-            // All at once, every now and then.
-            relays.iter().for_each(FakeRelay::hang_up);
-        }
-    }
-    if let Some(relay) = down {
-        relays[relay].come_back();
-    }
-    for (number, id) in ids.iter().enumerate() {
-        relays[0].wait_for_event(&format!("answer {number}"), |event| event.kind == 6910 && event.has_tag("e", id));
-    }
-    for number in 0..CALLS {
-        assert_eq!(world.times(&format!("note {number}")), 1, "call {number}");
-    }
-}
-
-fn a_relay_that_is_back_is_used_within_two_seconds() {
-    let relay = FakeRelay::start();
-    let world = World::new();
-    let provider = world.serve(&[&relay.url()], &[]);
-    relay.stop();
-    // Long enough for several attempts in vain.
-    std::thread::sleep(Duration::from_secs(4));
-    relay.come_back();
-    relay.wait_for_subscription_within(&provider.pubkey, Duration::from_secs(3));
-}
-
-fn a_provider_has_one_subscription_of_each_sort_after_many_reconnects() {
-    let relay = FakeRelay::start();
-    let world = World::new();
-    let provider = world.serve(&[&relay.url()], &[]);
-    relay.wait_for_subscription(LISTENS);
-    let mut before = relay.subscriptions("");
-    before.sort();
-    for _ in 0..5 {
-        let connected = relay.connected();
-        relay.hang_up();
-        relay.wait_for_connections(connected + 1);
-        relay.wait_for_subscription(&provider.pubkey);
-    }
-    until("the same subscriptions are open as before", PATIENCE, || {
-        let mut now = relay.subscriptions("");
-        now.sort();
-        now.len() == before.len()
-    });
-    let customer = Customer::new(&relay.url(), &provider.pubkey);
-    customer.call("note", &json!({ "tag": "once" }));
-    assert_eq!(world.effects(), ["note once"]);
 }

@@ -11,7 +11,6 @@ mod limits;
 mod manifests;
 mod mutations;
 mod restarts;
-mod seals;
 mod silence;
 mod times;
 mod weather;
@@ -28,7 +27,6 @@ fn main() {
         limits::CASES,
         silence::CASES,
         forged::CASES,
-        seals::CASES,
         times::CASES,
         restarts::CASES,
     ];

@@ -8,28 +8,12 @@ use torture::nostr_side::messenger::{BOTH, Way, request};
 use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[
-    case!(a_request_outside_of_the_window_is_stale),
     case!(stale_requests_of_one_key_are_answered_once),
-    case!(a_request_inside_of_the_window_is_served),
     case!(a_request_that_was_served_does_not_run_again_when_it_is_old),
 ];
 
 fn note(tag: &str) -> String {
     request("note", &json!({ "tag": tag }))
-}
-
-fn a_request_outside_of_the_window_is_stale() {
-    let desk = Desk::unlimited();
-    for offset in [-15 * 60 - 5, -86_400, 75, 86_400] {
-        for way in BOTH {
-            // Each by somebody else, as one customer is told only once in a while.
-            let customer = desk.another_customer();
-            let (id, event) = customer.finish(way, &customer.draft(way, &note("old")).at(now() + offset));
-            desk.inject(&event);
-            assert_eq!(customer.answer(way, &id).error(), "stale_request", "{way:?} {offset}");
-        }
-    }
-    assert!(desk.world.effects().is_empty(), "{:?}", desk.world.effects());
 }
 
 fn stale_requests_of_one_key_are_answered_once() {
@@ -45,17 +29,6 @@ fn stale_requests_of_one_key_are_answered_once() {
     assert_eq!(desk.customer.everything().len(), 1, "{:#?}", desk.customer.everything());
     assert!(chat.everything().is_empty(), "{:#?}", chat.everything());
     assert!(desk.world.effects().is_empty());
-}
-
-fn a_request_inside_of_the_window_is_served() {
-    let desk = Desk::unlimited();
-    for offset in [-14 * 60, 45] {
-        for way in BOTH {
-            let (id, event) = desk.customer.finish(way, &desk.customer.draft(way, &note("window")).at(now() + offset));
-            desk.relay.publish(&event);
-            assert_eq!(desk.customer.answer(way, &id).said(), "noted", "{way:?} {offset}");
-        }
-    }
 }
 
 fn a_request_that_was_served_does_not_run_again_when_it_is_old() {

@@ -40,7 +40,7 @@ impl History {
             let event = Event::parse(&heard.frame[1]);
             let request = event.tags("e").first().and_then(|tag| tag.first()).cloned();
             if let (Some(request), Some(word)) = (request, word(&event)) {
-                self.said.push(Said { at: heard.at, request, event, word });
+                self.said.push(Said { at: heard.at_ms, request, event, word });
             }
         }
         self.said.sort_by_key(|said| said.at);

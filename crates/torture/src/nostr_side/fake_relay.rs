@@ -2,88 +2,22 @@
 //!
 //! It checks nothing, so that forged and stale events reach the provider, and keeps everything that is said to it.
 
-use std::collections::BTreeMap;
+mod rules;
+mod socket;
+mod state;
+
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt as _;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::task::JoinHandle;
-use tokio_tungstenite::accept_async;
-use tokio_tungstenite::tungstenite::Message;
+use tokio::net::TcpListener;
 
+pub use self::rules::{Judge, Rules, Tamper, Verdict};
+pub use self::state::Heard;
+use self::state::State;
 use super::event::Event;
-use super::filter::fits_any;
 use super::{PATIENCE, runtime};
-
-/// What happens to an event that somebody publishes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Stored, delivered and confirmed.
-    Accept,
-    /// `OK false` with this reason.
-    Refuse(&'static str),
-    /// Nothing at all is said, and nothing stored.
-    Ignore,
-    /// Stored and delivered, but called a duplicate.
-    Duplicate,
-    /// The connection is cut before anything is said; the event is stored.
-    HangUp,
-}
-
-type Judge = Arc<dyn Fn(&Event, usize) -> Verdict + Send + Sync>;
-
-/// How it behaves. Changes take effect at once.
-pub struct Rules {
-    /// Decides about each event; the number counts how often this id has come before.
-    pub judge: Judge,
-    /// How often each event is delivered to each subscription.
-    pub copies: usize,
-    /// How long each delivery is held back.
-    pub delay: Duration,
-    /// Subscriptions are closed with this reason.
-    pub closes: Option<&'static str>,
-    /// Nothing counts before NIP-42 authentication.
-    pub wants_auth: bool,
-    /// Connections are taken, but nothing is ever answered.
-    pub deaf: bool,
-    /// What it says about itself (NIP-11).
-    pub information: Option<Value>,
-}
-
-struct Connection {
-    out: UnboundedSender<Out>,
-    subscriptions: BTreeMap<String, Vec<Value>>,
-    author: Option<String>,
-}
-
-enum Out {
-    Text(String),
-    Later(Duration, String),
-    HangUp,
-}
-
-/// One message of a client, and which connection said it.
-#[derive(Clone, Debug)]
-pub struct Heard {
-    /// Milliseconds since 1970.
-    pub at: u64,
-    pub connection: usize,
-    pub frame: Value,
-}
-
-struct State {
-    rules: Rules,
-    stored: Vec<Event>,
-    heard: Vec<Heard>,
-    times: BTreeMap<String, usize>,
-    connections: BTreeMap<usize, Connection>,
-    connected: usize,
-    listener: Option<JoinHandle<()>>,
-}
 
 #[derive(Clone)]
 pub struct FakeRelay {
@@ -93,25 +27,7 @@ pub struct FakeRelay {
 
 impl FakeRelay {
     pub fn start() -> Self {
-        let rules = Rules {
-            judge: Arc::new(|_, _| Verdict::Accept),
-            copies: 1,
-            delay: Duration::ZERO,
-            closes: None,
-            wants_auth: false,
-            deaf: false,
-            information: None,
-        };
-        let state = State {
-            rules,
-            stored: Vec::new(),
-            heard: Vec::new(),
-            times: BTreeMap::new(),
-            connections: BTreeMap::new(),
-            connected: 0,
-            listener: None,
-        };
-        let mut relay = Self { port: 0, state: Arc::new((Mutex::new(state), Condvar::new())) };
+        let mut relay = Self { port: 0, state: Arc::new((Mutex::new(State::new()), Condvar::new())) };
         let listener = runtime().block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         relay.port = listener.local_addr().unwrap().port();
         relay.listen(listener);
@@ -153,11 +69,9 @@ impl FakeRelay {
     /// Cuts the connections that have a subscription with this text in its filters.
     pub fn hang_up_on(&self, part: &str) {
         self.lock().connections.retain(|_, connection| {
-            let mut all = connection.subscriptions.values();
-            let stays =
-                !part.is_empty() && !all.any(|filters| Value::from(filters.as_slice()).to_string().contains(part));
+            let stays = !part.is_empty() && !connection.has(part);
             if !stays {
-                let _ = connection.out.send(Out::HangUp);
+                connection.hang_up();
             }
             stays
         });
@@ -236,21 +150,20 @@ impl FakeRelay {
 
     /// A published event, if there is one by then.
     pub fn event_within(&self, patience: Duration, fits: impl Fn(&Event) -> bool) -> Option<Event> {
-        self.try_wait(patience, |state| published(&state.heard).map(|(_, event)| event).find(|event| fits(event)))
+        self.try_wait(patience, |state| state.published.iter().find(|event| fits(event)).cloned())
     }
 
     /// Waits for a published event, accepted or not.
     #[track_caller]
     pub fn wait_for_event(&self, what: &str, fits: impl Fn(&Event) -> bool) -> Event {
-        self.wait(what, PATIENCE, |state| published(&state.heard).map(|(_, event)| event).find(|event| fits(event)))
+        self.wait(what, PATIENCE, |state| state.published.iter().find(|event| fits(event)).cloned())
     }
 
     /// Waits until this many published events fit.
     #[track_caller]
     pub fn wait_for_events(&self, what: &str, count: usize, fits: impl Fn(&Event) -> bool) -> Vec<Event> {
         self.wait(what, PATIENCE, |state| {
-            let found: Vec<Event> =
-                published(&state.heard).map(|(_, event)| event).filter(|event| fits(event)).collect();
+            let found: Vec<Event> = state.published.iter().filter(|event| fits(event)).cloned().collect();
             (found.len() >= count).then_some(found)
         })
     }
@@ -270,8 +183,7 @@ impl FakeRelay {
     #[track_caller]
     pub fn wait_for_subscription_within(&self, part: &str, patience: Duration) {
         self.wait(&format!("a subscription with {part}"), patience, |state| {
-            let mut all = state.connections.values().flat_map(|connection| connection.subscriptions.values());
-            all.any(|filters| Value::from(filters.as_slice()).to_string().contains(part)).then_some(())
+            state.connections.values().any(|connection| connection.has(part)).then_some(())
         });
     }
 
@@ -283,7 +195,12 @@ impl FakeRelay {
 
     /// All published events, accepted or not.
     pub fn published(&self) -> Vec<Event> {
-        published(&self.lock().heard).map(|(_, event)| event).collect()
+        self.lock().published.clone()
+    }
+
+    /// Published events, from this one on.
+    pub fn published_from(&self, first: usize) -> Vec<Event> {
+        self.lock().published.get(first..).unwrap_or_default().to_vec()
     }
 
     /// Stores an event as if somebody had published it, and delivers it.
@@ -312,207 +229,21 @@ impl FakeRelay {
     }
 
     fn inject_where(&self, event: &str, chosen: impl Fn(&Value) -> bool) -> usize {
-        let state = self.lock();
-        let mut count = 0;
-        for connection in state.connections.values() {
-            for (name, filters) in &connection.subscriptions {
-                if filters.iter().any(&chosen) {
-                    let _ = connection.out.send(Out::Text(format!("[\"EVENT\",{},{event}]", json!(name))));
-                    count += 1;
-                }
-            }
-        }
-        count
+        self.lock().inject(event, chosen)
     }
 
-    async fn attend(self, stream: TcpStream) {
-        let _ = stream.set_nodelay(true);
-        let mut head = [0; 4096];
-        loop {
-            let Ok(length) = stream.peek(&mut head).await else { return };
-            if length == 0 {
-                return;
-            }
-            let text = String::from_utf8_lossy(&head[..length]).to_lowercase();
-            if !text.contains("\r\n\r\n") {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-                continue;
-            }
-            if text.contains("upgrade: websocket") {
-                break;
-            }
-            return self.introduce(stream).await;
-        }
-        let Ok(socket) = accept_async(stream).await else { return };
-        let (out, to_send) = unbounded_channel();
-        let number = {
-            let mut state = self.lock();
-            state.connected += 1;
-            if state.rules.wants_auth {
-                let _ = out.send(Out::Text(json!(["AUTH", "prove it"]).to_string()));
-            }
-            let number = state.connected;
-            let connection = Connection { out, subscriptions: BTreeMap::new(), author: None };
-            state.connections.insert(number, connection);
-            number
-        };
-        self.state.1.notify_all();
-        let (sink, mut source) = socket.split();
-        let writer = runtime().spawn(write(sink, to_send));
-        let reading = async {
-            while let Some(Ok(message)) = source.next().await {
-                if let Message::Text(text) = message {
-                    self.hear(number, &text);
-                }
-            }
-        };
-        // Whichever side ends first ends both, so that a cut connection is really cut.
-        tokio::select! {
-            () = reading => {}
-            _ = writer => {}
-        }
-        self.lock().connections.remove(&number);
-        self.state.1.notify_all();
+    /// Sends what was gathered to be shuffled.
+    pub fn let_go(&self) {
+        self.lock().let_go();
     }
 
-    /// Answers a plain HTTP request: who the relay is.
-    async fn introduce(self, mut stream: TcpStream) {
-        let information = self.lock().rules.information.clone();
-        let answer = match information {
-            Some(value) => {
-                let body = value.to_string();
-                format!(
-                    "HTTP/1.1 200 OK\r\nContent-Type: application/nostr+json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
-                    body.len()
-                )
-            }
-            None => "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".to_owned(),
-        };
-        let _ = stream.write_all(answer.as_bytes()).await;
-        let _ = stream.shutdown().await;
+    /// How much it has said that is not written to a socket yet.
+    pub fn unwritten(&self) -> usize {
+        self.lock().connections.values().map(|connection| connection.unwritten.load(Ordering::Relaxed)).sum()
     }
 
-    fn hear(&self, number: usize, text: &str) {
-        let Ok(frame) = serde_json::from_str::<Value>(text) else { return };
-        let mut state = self.lock();
-        let at = u64::try_from(UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap();
-        state.heard.push(Heard { at, connection: number, frame: frame.clone() });
-        if !state.rules.deaf {
-            state.answer(number, &frame);
-        }
-        drop(state);
-        self.state.1.notify_all();
-    }
-}
-
-/// All events among these messages.
-fn published(heard: &[Heard]) -> impl Iterator<Item = (usize, Event)> {
-    let events = heard.iter().filter(|heard| heard.frame[0] == "EVENT");
-    events.map(|heard| (heard.connection, Event::parse(&heard.frame[1])))
-}
-
-async fn write(mut sink: impl futures_util::Sink<Message> + Unpin, mut to_send: UnboundedReceiver<Out>) {
-    while let Some(out) = to_send.recv().await {
-        let text = match out {
-            Out::Text(text) => text,
-            Out::Later(delay, text) => {
-                tokio::time::sleep(delay).await;
-                text
-            }
-            Out::HangUp => return,
-        };
-        if sink.send(Message::text(text)).await.is_err() {
-            return;
-        }
-    }
-}
-
-impl State {
-    fn say(&self, number: usize, frame: &Value) {
-        if let Some(connection) = self.connections.get(&number) {
-            let _ = connection.out.send(Out::Text(frame.to_string()));
-        }
-    }
-
-    fn answer(&mut self, number: usize, frame: &Value) {
-        let authenticated = self.connections.get(&number).is_some_and(|connection| connection.author.is_some());
-        let barred = self.rules.wants_auth && !authenticated;
-        match frame[0].as_str().unwrap_or_default() {
-            "REQ" => {
-                let name = frame[1].as_str().unwrap_or_default().to_owned();
-                let closes = self.rules.closes.or(barred.then_some("auth-required: who are you?"));
-                if let Some(reason) = closes {
-                    return self.say(number, &json!(["CLOSED", name, reason]));
-                }
-                self.open(number, name, frame.as_array().map_or_else(Vec::new, |frame| frame[2..].to_vec()));
-            }
-            "CLOSE" => {
-                if let (Some(connection), Some(name)) = (self.connections.get_mut(&number), frame[1].as_str()) {
-                    connection.subscriptions.remove(name);
-                }
-            }
-            "EVENT" => self.take(number, &Event::parse(&frame[1]), barred),
-            "AUTH" => {
-                let event = Event::parse(&frame[1]);
-                let right = event.kind == 22242 && event.problem().is_none() && event.tag("challenge") == "prove it";
-                if let Some(connection) = self.connections.get_mut(&number).filter(|_| right) {
-                    connection.author = Some(event.pubkey);
-                }
-                self.say(number, &json!(["OK", event.id, right, if right { "" } else { "invalid: not so" }]));
-            }
-            _ => {}
-        }
-    }
-
-    fn open(&mut self, number: usize, name: String, filters: Vec<Value>) {
-        let fitting: Vec<Event> = self.stored.iter().filter(|event| fits_any(&filters, event)).cloned().collect();
-        for event in fitting {
-            for _ in 0..self.rules.copies {
-                self.say(number, &json!(["EVENT", name, event]));
-            }
-        }
-        self.say(number, &json!(["EOSE", name]));
-        if let Some(connection) = self.connections.get_mut(&number) {
-            connection.subscriptions.insert(name, filters);
-        }
-    }
-
-    fn take(&mut self, number: usize, event: &Event, barred: bool) {
-        let times = self.times.entry(event.id.clone()).or_default();
-        let verdict =
-            if barred { Verdict::Refuse("auth-required: who are you?") } else { (self.rules.judge)(event, *times) };
-        *times += 1;
-        if !matches!(verdict, Verdict::Refuse(_) | Verdict::Ignore) && !self.stored.iter().any(|old| old.id == event.id)
-        {
-            self.stored.push(event.clone());
-            self.deliver(event);
-        }
-        match verdict {
-            Verdict::Accept => self.say(number, &json!(["OK", event.id, true, ""])),
-            Verdict::Duplicate => self.say(number, &json!(["OK", event.id, true, "duplicate: have it"])),
-            Verdict::Refuse(reason) => self.say(number, &json!(["OK", event.id, false, reason])),
-            Verdict::Ignore => {}
-            Verdict::HangUp => {
-                if let Some(connection) = self.connections.remove(&number) {
-                    let _ = connection.out.send(Out::HangUp);
-                }
-            }
-        }
-    }
-
-    fn deliver(&self, event: &Event) {
-        for connection in self.connections.values() {
-            for (name, filters) in &connection.subscriptions {
-                if fits_any(filters, event) {
-                    let text = json!(["EVENT", name, event]).to_string();
-                    for _ in 0..self.rules.copies {
-                        let _ = connection.out.send(match self.rules.delay {
-                            Duration::ZERO => Out::Text(text.clone()),
-                            delay => Out::Later(delay, text.clone()),
-                        });
-                    }
-                }
-            }
-        }
+    /// Whether connections are taken.
+    pub fn is_up(&self) -> bool {
+        self.lock().listener.is_some()
     }
 }

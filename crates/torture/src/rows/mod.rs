@@ -57,14 +57,12 @@ impl Row {
         Self { id, about, is_long: false, is_alone: false, limit: Duration::from_secs(15 * 60), run }
     }
 
-    #[allow(dead_code, reason = "until the first row stands")]
     const fn long(mut self) -> Self {
         self.is_long = true;
         self.limit = Duration::from_secs(10 * 60 * 60);
         self
     }
 
-    #[allow(dead_code, reason = "until the first row stands")]
     const fn alone(mut self) -> Self {
         self.is_alone = true;
         self
