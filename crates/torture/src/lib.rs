@@ -13,6 +13,7 @@
 #![allow(missing_debug_implementations, reason = "these are sockets and processes, and nobody prints them")]
 
 pub mod crowd;
+pub mod machine;
 pub mod market;
 pub mod nostr_side;
 pub mod peers;

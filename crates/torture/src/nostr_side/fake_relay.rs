@@ -462,7 +462,9 @@ impl State {
     }
 
     fn open(&mut self, number: usize, name: String, filters: Vec<Value>) {
-        let fitting: Vec<Event> = self.stored.iter().filter(|event| fits_any(&filters, event)).cloned().collect();
+        // Whoever wants nothing of what is stored says so with a limit of 0; other limits are not kept to.
+        let asked: Vec<Value> = filters.iter().filter(|filter| filter["limit"] != 0).cloned().collect();
+        let fitting: Vec<Event> = self.stored.iter().filter(|event| fits_any(&asked, event)).cloned().collect();
         for event in fitting {
             for _ in 0..self.rules.copies {
                 self.say(number, &json!(["EVENT", name, event]));
