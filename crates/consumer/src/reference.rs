@@ -8,7 +8,8 @@ use crate::text;
 use nostr::nips::nip05::Nip05Address;
 use nostr::nips::nip19::{FromBech32, Nip19};
 use nostr::prelude::{PublicKey, RelayUrl};
-use rialto_relay::address::Reach;
+use nostr::types::url::Url;
+use rialto_relay::address::{Reach, is_loopback};
 use rialto_relay::nip05;
 use rialto_wire::service::{self, Service};
 use std::collections::HashSet;
@@ -126,12 +127,28 @@ impl Reference {
             Reference::Key(target) => Ok(target.clone()),
             Reference::Address(address) => {
                 let found = nip05::look_up(address, &Reach::with_loopback()).await?;
-                let (provider, relays) = (found.public_key, found.relays);
-                Ok(Target { provider, id: None, relays: relays.into_iter().take(MAX_HINTS).collect() })
+                let relays = reachable(found.relays, &found.url).await;
+                Ok(Target { provider: found.public_key, id: None, relays })
             }
             Reference::Name(name) => by_name(customer, name).await,
         }
     }
+}
+
+/// The relays that a site names and may name: one of the open network does not send us into our own.
+async fn reachable(relays: Vec<RelayUrl>, site: &Url) -> Vec<RelayUrl> {
+    let relays = relays.into_iter().take(MAX_HINTS);
+    if is_loopback(site) {
+        return relays.collect();
+    }
+    let mut public = Vec::new();
+    for relay in relays {
+        let Ok(url) = Url::parse(relay.as_str()) else { continue };
+        if Reach::default().addresses(&url).await.is_ok() {
+            public.push(relay);
+        }
+    }
+    public
 }
 
 /// Whether this is meant as a place on the web: `example.com`, `localhost:8080`.
@@ -177,10 +194,22 @@ async fn by_name(customer: &Customer, name: &str) -> Result<Target, Unknown> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Reference, Target, Unknown};
+    use super::{Reference, Target, Unknown, reachable};
     use nostr::nips::nip01::Coordinate;
     use nostr::nips::nip19::{Nip19Coordinate, Nip19Profile, ToBech32};
     use nostr::prelude::{Keys, Kind, RelayUrl};
+
+    #[tokio::test]
+    async fn a_site_of_the_open_network_names_no_relay_of_ours() {
+        let url = |text: &str| RelayUrl::parse(text).unwrap();
+        let all: Vec<RelayUrl> =
+            ["ws://127.0.0.1:1", "wss://8.8.8.8", "ws://10.0.0.1", "ws://[::1]:2", "ws://169.254.169.254"]
+                .map(url)
+                .into();
+        let from = |site: &str| site.parse().unwrap();
+        assert_eq!(reachable(all.clone(), &from("https://example.com/x")).await, [url("wss://8.8.8.8")]);
+        assert_eq!(reachable(all.clone(), &from("http://127.0.0.1:5/x")).await, all);
+    }
 
     #[test]
     fn every_way_to_name_a_service() {

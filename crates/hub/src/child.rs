@@ -3,6 +3,7 @@
 use crate::event::{Event, Events};
 use crate::guard::{self, Guard};
 use crate::plan::Process;
+use crate::sandbox::Folder;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::VecDeque;
 use std::io;
@@ -34,6 +35,9 @@ const INHERITED: [&str; 17] = [
     "NODE_EXTRA_CA_CERTS",
 ];
 
+/// Where programs keep what is theirs. In a sandbox that is a folder of its own, as everything else is out of reach.
+const OWN_FOLDERS: [&str; 5] = ["HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"];
+
 /// How many of its last lines on standard error are told when a child dies, and how long each may be.
 const LAST_LINES: usize = 8;
 const LINE_LENGTH: usize = 400;
@@ -49,6 +53,8 @@ pub(crate) struct Child {
     guard: Arc<Guard>,
     last_lines: Arc<Mutex<VecDeque<String>>>,
     stderr: tokio::task::JoinHandle<()>,
+    /// What it has to itself in a sandbox; removed after its end.
+    _folder: Option<Folder>,
 }
 
 impl Child {
@@ -58,9 +64,21 @@ impl Child {
         guard: &Arc<Guard>,
         events: &Events,
     ) -> io::Result<(Self, ChildStdin, ChildStdout)> {
-        let mut command = Command::new(&plan.program);
+        let folder = plan.sandbox.as_ref().map(|_| Folder::new()).transpose()?;
+        let confined = plan.sandbox.as_ref().zip(folder.as_ref());
+        let mut command = match confined {
+            Some((sandbox, folder)) => {
+                let mut command = Command::new(guard.program());
+                command.args(sandbox.arguments(folder.path())).arg(&plan.program);
+                command
+            }
+            None => Command::new(&plan.program),
+        };
         command.args(&plan.args).env_clear();
         command.envs(INHERITED.iter().filter_map(|name| std::env::var_os(name).map(|value| (name, value))));
+        if let Some(folder) = &folder {
+            command.envs(OWN_FOLDERS.map(|name| (name, folder.path()))).current_dir(folder.path());
+        }
         command.envs(&plan.env).env(guard::MARK, guard.mark());
         command.env(guard::DEPTH, (guard::depth() + 1).to_string());
         if let Some(directory) = &plan.cwd {
@@ -90,7 +108,8 @@ impl Child {
         }
         let last_lines = Arc::new(Mutex::new(VecDeque::new()));
         let stderr = tokio::spawn(read_stderr(stderr, name.to_owned(), last_lines.clone(), events.clone()));
-        Ok((Self { process, group, guard: guard.clone(), last_lines, stderr }, input, output))
+        let child = Self { process, group, guard: guard.clone(), last_lines, stderr, _folder: folder };
+        Ok((child, input, output))
     }
 
     pub(crate) async fn wait(&mut self) -> io::Result<ExitStatus> {

@@ -55,6 +55,11 @@ impl Guard {
         Ok(Self { program, argument: argument.to_owned(), mark, state: Mutex::default() })
     }
 
+    /// Our own program.
+    pub(crate) fn program(&self) -> &std::path::Path {
+        &self.program
+    }
+
     /// The value of [`MARK`] for children.
     pub fn mark(&self) -> &str {
         &self.mark

@@ -15,6 +15,7 @@ mod link;
 mod merge;
 pub mod name;
 pub mod plan;
+pub mod sandbox;
 pub mod schema;
 mod source;
 mod upstream;

@@ -3,6 +3,7 @@
 //! Configuration files, flags and environment variables become a [`Plan`] before anything starts; whatever can be wrong
 //! with them has been reported by then.
 
+use crate::sandbox::Sandbox;
 use rialto_http::client::Remote;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -70,6 +71,8 @@ pub struct Process {
     /// Given to the child beside the small allow-list it inherits. Values may be secrets and are never printed.
     pub env: BTreeMap<String, String>,
     pub cwd: Option<PathBuf>,
+    /// What keeps it from doing harm, if anything does.
+    pub sandbox: Option<Sandbox>,
 }
 
 /// Which protocol era is spoken to a server.
@@ -132,6 +135,7 @@ impl std::fmt::Debug for Process {
             .field("args", &self.args.len())
             .field("env", &self.env.keys().collect::<Vec<_>>())
             .field("cwd", &self.cwd)
+            .field("sandbox", &self.sandbox)
             .finish()
     }
 }

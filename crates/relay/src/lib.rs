@@ -20,6 +20,7 @@ pub mod pool;
 pub mod probe;
 pub mod publication;
 pub mod seal;
+mod sieve;
 pub mod sign;
 pub mod socket;
 pub mod status;

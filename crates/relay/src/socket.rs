@@ -1,6 +1,7 @@
 //! Connections to relays: TCP, TLS and WebSocket. Behind a trait, so that tests can bring their own.
 
 use crate::address::Reach;
+use crate::sieve::Sieve;
 use futures_util::{Sink, Stream};
 use nostr::prelude::RelayUrl;
 use nostr::types::url::Url;
@@ -18,8 +19,7 @@ pub use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::error::Error;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
-/// Longer messages end the connection. Well above what any relay takes, so that a stored event cannot keep us away from a
-/// relay for ever.
+/// Longer messages are not read. Well above what any relay takes.
 const MAX_MESSAGE: usize = 4 * 1024 * 1024;
 
 /// Both directions of a connection to a relay.
@@ -73,6 +73,7 @@ async fn open(url: &RelayUrl, addresses: Option<&[SocketAddr]>) -> io::Result<Bo
     let mut config = WebSocketConfig::default();
     config.max_message_size = Some(MAX_MESSAGE);
     config.max_frame_size = Some(MAX_MESSAGE);
+    let stream = Sieve::new(stream, MAX_MESSAGE);
     let opened = client_async_with_config(url.as_str(), stream, Some(config)).await;
     let (socket, _) = opened.map_err(io::Error::other)?;
     Ok(Box::new(socket) as Box<dyn Duplex>)

@@ -8,7 +8,7 @@ use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, Valu
 
 use crate::commands::{
     auth, budget, call, completions, config, connect, context, demo, doctor, find, gateway, guard, ledger, man, mcp,
-    nostr, paths, pins, relay, serve, show, use_services, wallet,
+    nostr, paths, pins, relay, sandbox, serve, show, use_services, wallet,
 };
 use crate::environment;
 use crate::exit::Exit;
@@ -80,6 +80,8 @@ pub(crate) enum Command {
     Man(man::Arguments),
     #[command(hide = true, name = crate::commands::guard::NAME)]
     Guard(guard::Arguments),
+    #[command(hide = true, name = rialto_hub::sandbox::ARGUMENT)]
+    Sandbox(sandbox::Arguments),
 }
 
 const EXAMPLES: &str = "\

@@ -28,6 +28,8 @@ mod wires;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 use crate::cli::{Cli, Color, Early, Shared};
 use crate::environment::Environment;
 use crate::exit::Exit;
@@ -35,6 +37,7 @@ use crate::failure::Failure;
 use crate::talk::{Format, Level, Listener, Paint, Talk, write_talk};
 
 fn main() -> ExitCode {
+    leave_no_dump();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let early = Early::scan(&arguments);
     let exit = match Cli::read(&arguments, early.color) {
@@ -42,6 +45,14 @@ fn main() -> ExitCode {
         Err(error) => refuse(&error, &early),
     };
     exit.into()
+}
+
+/// Keys and wallets are in our memory; a crash must not write them to disk. Whoever needs the dump of a server can raise its limit
+/// again.
+fn leave_no_dump() {
+    let limit = getrlimit(Resource::Core);
+    // Nothing depends on it that could be told to anybody here.
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), ..limit });
 }
 
 fn run(cli: Cli) -> Exit {

@@ -1,11 +1,13 @@
 //! One server named on the command line, in place of the configured ones.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use rialto_http::client::oauth::Settings;
 use rialto_http::client::{Endpoint, Remote, Way};
+use rialto_hub::sandbox::Sandbox;
 
+use crate::config::choice::{self, Profile};
 use crate::config::expand_text;
 use crate::environment::Environment;
 use crate::failure::Failure;
@@ -20,6 +22,18 @@ pub(crate) struct OneServer {
     /// Header for the server at --url, such as 'Authorization: Bearer ${TOKEN}'; may be repeated
     #[arg(long, value_name = "HEADER", requires = "url")]
     pub(crate) header: Vec<String>,
+
+    /// Confine CMD: it reads only the system, writes only into a folder of its own and talks to nobody [default: none]
+    #[arg(long, value_name = "PROFILE", value_parser = choice::parser::<Profile>(), requires = "command")]
+    pub(crate) sandbox: Option<Profile>,
+
+    /// Folder or file that CMD may read in its sandbox; may be repeated
+    #[arg(long, value_name = "PATH", requires = "sandbox")]
+    pub(crate) sandbox_read: Vec<PathBuf>,
+
+    /// Let CMD use the network in its sandbox
+    #[arg(long, requires = "sandbox")]
+    pub(crate) sandbox_network: bool,
 
     /// One server instead of the configured ones; everything after `--` is passed on untouched
     #[arg(last = true, value_name = "CMD", conflicts_with = "config")]
@@ -37,6 +51,12 @@ impl OneServer {
     /// Whether there is one.
     pub(crate) fn is_given(&self) -> bool {
         self.url.is_some() || !self.command.is_empty()
+    }
+
+    /// What confines the program, if anything does.
+    pub(crate) fn sandbox(&self, directory: &Path) -> Option<Sandbox> {
+        let read = self.sandbox_read.iter().map(|path| directory.join(path)).collect();
+        (self.sandbox == Some(Profile::Strict)).then_some(Sandbox { read, network: self.sandbox_network })
     }
 
     /// The remote server, if it is one.

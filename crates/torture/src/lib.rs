@@ -15,6 +15,7 @@
 pub mod crowd;
 pub mod fused;
 pub mod history;
+pub mod machine;
 pub mod market;
 pub mod nostr_side;
 pub mod peers;

@@ -58,6 +58,19 @@ async fn after_a_reconnect_exactly_what_was_missed_is_asked_for() {
     assert_eq!(since(&peer.expect("REQ").await), 4900);
 }
 
+/// Whoever gets a relay to store something longer than we read must not keep us away from it.
+#[tokio::test]
+async fn a_message_that_is_too_long_does_not_end_the_connection() {
+    let mut fake = Fake::start().await;
+    let (pool, mut arrivals) = pool(std::slice::from_ref(&fake.url), Options::default());
+    let mut peer = fake.subscribed().await;
+    peer.say_text(&format!("[\"EVENT\",\"rialto\",\"{}\"]", "x".repeat(5 << 20))).await;
+    let new = event("new");
+    peer.send(&new).await;
+    assert_eq!(next_event(&mut arrivals).await, new);
+    assert_eq!(pool.status()[0].counts.connections, 1);
+}
+
 #[tokio::test]
 async fn a_clock_that_was_put_back_does_not_make_us_deaf() {
     let mut fake = Fake::start().await;

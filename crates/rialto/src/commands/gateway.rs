@@ -10,7 +10,8 @@ use clap::Args;
 use rialto_hub::Hub;
 use rialto_hub::event::{Event, Events};
 use rialto_hub::guard::{Guard, MAX_DEPTH};
-use rialto_hub::plan::{EraChoice, Plan, Prefix};
+use rialto_hub::plan::{EraChoice, Plan, Prefix, Process, Transport};
+use rialto_hub::sandbox;
 use rialto_mcp::serve::serve;
 use rialto_mcp::stdio;
 
@@ -230,13 +231,31 @@ fn read_plan(
     }
     let plan = match one.remote(environment)? {
         Some(remote) => planning::plan_of_remote(remote, &config.settings),
-        None => planning::plan_of_command(&one.command, &config.settings)
+        None => planning::plan_of_command(&one.command, one.sandbox(&directory), &config.settings)
             .unwrap_or_else(|| planning::plan(&config, environment, &mut report)),
     };
     for warning in report.into_result()? {
         talk.warn(&warning.line());
     }
-    if plan.servers.is_empty() { Err(nothing_to_run(typed, &config)) } else { Ok((plan, config.paths)) }
+    if plan.servers.is_empty() {
+        return Err(nothing_to_run(typed, &config));
+    }
+    refuse_unprotected(&plan)?;
+    Ok((plan, config.paths))
+}
+
+/// A server that should be confined and cannot be is not run at all.
+fn refuse_unprotected(plan: &Plan) -> Outcome {
+    for server in &plan.servers {
+        if let Transport::Process(Process { sandbox: Some(sandbox), .. }) = &server.transport {
+            sandbox::check(sandbox).map_err(|why| {
+                Failure::config(format!("the sandbox of server `{}` cannot be had", server.name))
+                    .cause(why)
+                    .code("sandbox")
+            })?;
+        }
+    }
+    Ok(())
 }
 
 fn nothing_to_run(typed: &str, config: &Config) -> Failure {

@@ -20,6 +20,7 @@ mod overview;
 pub(crate) mod paths;
 pub(crate) mod pins;
 pub(crate) mod relay;
+pub(crate) mod sandbox;
 pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod use_services;
@@ -60,6 +61,7 @@ pub(crate) fn run(command: Option<Command>, environment: &Environment, talk: &Ta
         Some(Command::Completions(arguments)) => completions::run(&arguments),
         Some(Command::Man(arguments)) => man::run(&arguments, talk),
         Some(Command::Guard(_)) => guard::run(),
+        Some(Command::Sandbox(arguments)) => sandbox::run(arguments),
     }
 }
 

@@ -4,6 +4,13 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use rialto_http::client::Way;
 use rialto_hub::plan::{EraChoice, Prefix};
 
+/// How much a server is kept from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Profile {
+    None,
+    Strict,
+}
+
 /// A closed list of values, each with the word that people write.
 pub(crate) trait Choice: Copy + PartialEq + Send + Sync + 'static {
     const NAMES: &'static [(&'static str, Self)];
@@ -38,6 +45,10 @@ impl Choice for EraChoice {
 
 impl Choice for Way {
     const NAMES: &'static [(&'static str, Self)] = &[("http", Way::Streamable), ("sse", Way::Sse)];
+}
+
+impl Choice for Profile {
+    const NAMES: &'static [(&'static str, Self)] = &[("none", Profile::None), ("strict", Profile::Strict)];
 }
 
 /// The same list for a command line flag.

@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use rialto_http::client::{Endpoint, Remote};
 use rialto_hub::plan::{Plan, Process, ServerPlan, Transport};
+use rialto_hub::sandbox::Sandbox;
 
 use crate::config::Config;
+use crate::config::choice::Profile;
 use crate::config::env_file;
 use crate::config::expand::{expand, home_relative};
 use crate::config::fields::Text;
@@ -30,10 +32,10 @@ pub(crate) fn plan(config: &Config, environment: &Environment, report: &mut Repo
 }
 
 /// The plan for one command given on the command line.
-pub(crate) fn plan_of_command(command: &[String], settings: &Settings) -> Option<Plan> {
+pub(crate) fn plan_of_command(command: &[String], sandbox: Option<Sandbox>, settings: &Settings) -> Option<Plan> {
     let (program, args) = command.split_first()?;
-    let server = ServerPlan::new(name_of_program(program), program.clone(), args.to_vec());
-    Some(of_one(server, settings))
+    let process = Process { program: program.clone(), args: args.to_vec(), sandbox, ..Process::default() };
+    Some(of_one(ServerPlan::over(name_of_program(program), Transport::Process(process)), settings))
 }
 
 /// The plan for one address given on the command line.
@@ -120,7 +122,21 @@ impl Expander<'_> {
             Some(cwd) => Some(cwd?),
             None => None,
         };
-        Some(Process { program: program?, args: args.into_iter().collect::<Option<_>>()?, env: env?, cwd })
+        let sandbox = self.sandbox();
+        let args = args.into_iter().collect::<Option<_>>();
+        Some(Process { program: program?, args: args?, env: env?, cwd, sandbox: sandbox? })
+    }
+
+    /// What confines it; the inner `None` for nothing.
+    fn sandbox(&mut self) -> Option<Option<Sandbox>> {
+        let entry = self.entry;
+        let read: Option<Vec<PathBuf>> = entry.sandbox_read.iter().map(|text| self.path(text)).collect();
+        let network = entry.sandbox_network.as_ref().is_some_and(|network| network.value);
+        let read = read?;
+        Some(match entry.sandbox.as_ref().map(|profile| profile.value) {
+            Some(Profile::Strict) => Some(Sandbox { read, network }),
+            Some(Profile::None) | None => None,
+        })
     }
 
     /// A server that runs elsewhere, with everything that is said to it.

@@ -15,11 +15,14 @@ pub(super) const KEYS: [&str; 7] =
     ["prefix", "era", "startup_grace_ms", "timeout_secs", "max_timeout_secs", "import", "servers"];
 
 /// The keys of a `[servers.NAME]` table.
-pub(super) const SERVER_KEYS: [&str; 14] = [
+pub(super) const SERVER_KEYS: [&str; 17] = [
     "command",
     "args",
     "env",
     "cwd",
+    "sandbox",
+    "sandbox_read",
+    "sandbox_network",
     "url",
     "transport",
     "headers",
@@ -93,7 +96,8 @@ fn server(fields: &mut Fields<'_>, entry: &Member) -> Option<ServerEntry> {
     for member in members {
         match member.key.as_str() {
             "command" | "url" => {}
-            "args" | "env" | "cwd" if !is_local => misplaced(fields, member, "command"),
+            "args" | "env" | "cwd" | "sandbox" if !is_local => misplaced(fields, member, "command"),
+            "sandbox_read" | "sandbox_network" if find("sandbox").is_none() => misplaced(fields, member, "sandbox"),
             "transport" | "headers" | "oauth" if is_local => misplaced(fields, member, "url"),
             "transport" => server.way = fields.choice(member).map(|way| way.value).unwrap_or_default(),
             "headers" => server.headers = fields.pairs(member),
@@ -101,6 +105,11 @@ fn server(fields: &mut Fields<'_>, entry: &Member) -> Option<ServerEntry> {
             "args" => server.args = fields.texts(member),
             "env" => server.env = fields.pairs(member),
             "cwd" => server.cwd = fields.text(member),
+            "sandbox" => server.sandbox = fields.choice(member),
+            "sandbox_read" => server.sandbox_read = fields.texts(member),
+            "sandbox_network" => {
+                server.sandbox_network = fields.switch(member).map(|value| fields.traced(member, value));
+            }
             "enabled" => server.enabled = fields.switch(member).map(|value| fields.traced(member, value)),
             "era" => server.era = fields.choice(member),
             "allow" => server.allow = fields.texts(member),

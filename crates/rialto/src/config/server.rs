@@ -7,6 +7,7 @@ use std::time::Duration;
 use rialto_http::client::Way;
 use rialto_hub::plan::EraChoice;
 
+use crate::config::choice::Profile;
 use crate::config::fields::Text;
 use crate::config::settings::{Origin, Traced};
 use crate::config::source::Source;
@@ -42,6 +43,10 @@ pub(crate) struct ServerEntry {
     /// A file with more variables; those in `env` win.
     pub(crate) env_file: Option<Text>,
     pub(crate) cwd: Option<Text>,
+    pub(crate) sandbox: Option<Traced<Profile>>,
+    /// What it may read in its sandbox.
+    pub(crate) sandbox_read: Vec<Text>,
+    pub(crate) sandbox_network: Option<Traced<bool>>,
     /// Sent with every request to a remote server.
     pub(crate) headers: Vec<(String, Text)>,
     pub(crate) way: Way,
@@ -65,6 +70,9 @@ impl ServerEntry {
             env: Vec::new(),
             env_file: None,
             cwd: None,
+            sandbox: None,
+            sandbox_read: Vec::new(),
+            sandbox_network: None,
             headers: Vec::new(),
             way: Way::default(),
             login: Login::default(),

@@ -174,7 +174,7 @@ fn one_command_makes_a_plan_without_prefix() {
     let mut report = Report::default();
     let config = load(&request, &mut report);
     let command = ["/opt/my.server".to_owned(), "--flag".to_owned()];
-    let plan = plan_of_command(&command, &config.settings).unwrap();
+    let plan = plan_of_command(&command, None, &config.settings).unwrap();
     assert!(report.into_result().is_ok());
     assert_eq!(plan.prefix, Prefix::Never);
     let server = &plan.servers[0];

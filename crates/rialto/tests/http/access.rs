@@ -5,10 +5,10 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-use crate::door::{Door, TOKEN, initialize, request, stateless};
-use crate::wire::{Answer, Ask};
 use torture::stage::Stage;
+use torture::stage::door::{Door, TOKEN, initialize, request, stateless};
 use torture::stage::runner::{Case, case};
+use torture::stage::wire::{Answer, Ask};
 
 pub(crate) const CASES: &[Case] = &[
     case!(only_names_of_this_machine_are_answered),

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::door::{Door, META, SESSION_VERSIONS, call, initialize, request};
-use crate::wire::{Ask, Messages};
 use torture::stage::Stage;
+use torture::stage::door::{Door, META, SESSION_VERSIONS, call, initialize, request};
 use torture::stage::line::Line;
 use torture::stage::runner::{Case, case};
+use torture::stage::wire::{Ask, Messages};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_batch_is_answered_as_one_array),

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::door::{Door, call, stateless_call};
-use crate::wire::{Answer, Ask, PATIENCE};
+use torture::stage::door::{Door, call, stateless_call};
 use torture::stage::runner::{Case, case};
+use torture::stage::wire::{Answer, Ask, PATIENCE};
 use torture::stage::{Stage, kill};
 
 pub(crate) const CASES: &[Case] =

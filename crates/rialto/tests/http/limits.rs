@@ -1,17 +1,14 @@
 //! Sizes, times and forms of requests that are refused, with the status that says why.
 
-use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::door::{Door, call, request, stateless};
-use crate::wire::{Ask, PATIENCE};
 use torture::stage::Stage;
+use torture::stage::door::{Door, call, request, stateless};
 use torture::stage::runner::{Case, case};
+use torture::stage::wire::{Ask, PATIENCE};
 
 pub(crate) const CASES: &[Case] = &[
-    case!(a_body_that_stalls_is_given_up),
     case!(a_message_has_a_largest_size),
-    case!(an_endless_body_is_refused_early_and_not_kept),
     case!(a_head_has_a_largest_size),
     case!(lengths_that_are_not_true),
     case!(kinds_of_content),
@@ -19,35 +16,6 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 const LIMIT: usize = 16 * 1024 * 1024;
-
-/// The memory that a process holds, in bytes.
-pub(crate) fn resident(pid: i32) -> usize {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
-}
-
-fn a_body_that_stalls_is_given_up() {
-    let stage = Stage::new();
-    let server = stage.server("alpha");
-    let door = Door::single(&stage, &server);
-    let session = door.session("2025-06-18");
-    let ask = door.signed(&session.post(call("1", "x", "1")));
-    let wires: Vec<_> = [0, 1, 20]
-        .into_iter()
-        .map(|sent| {
-            let wire = door.connect();
-            wire.send(&ask.bytes()[..ask.head().len() + sent]);
-            wire
-        })
-        .collect();
-    // Others are served meanwhile.
-    assert_eq!(session.ask("2", "ping", "{}").raw(&["result"]), "{}");
-    for wire in wires {
-        let answer = wire.answer();
-        assert_eq!((answer.status(), answer.code()), (408, -32600));
-    }
-}
 
 fn a_message_has_a_largest_size() {
     let stage = Stage::new();
@@ -69,36 +37,6 @@ fn a_message_has_a_largest_size() {
     let answer = wire.answer();
     assert_eq!((answer.status(), answer.code()), (413, -32600));
     assert_eq!(session.ask("2", "ping", "{}").raw(&["result"]), "{}");
-}
-
-fn an_endless_body_is_refused_early_and_not_kept() {
-    const WHOLE: usize = 1024 * 1024 * 1024;
-    const ALLOWED: usize = 160 * 1024 * 1024;
-    let stage = Stage::new();
-    let server = stage.server("alpha");
-    let door = Door::single(&stage, &server);
-    let session = door.session("2025-06-18");
-    let before = resident(door.gateway.pid());
-    let chunk = [format!("{:x}\r\n", 1 << 20).as_bytes(), &vec![b' '; 1 << 20], b"\r\n"].concat();
-    let asks = [
-        session.post("").with("Transfer-Encoding", "chunked"),
-        Ask::post("").with("Transfer-Encoding", "chunked"),
-        Ask::post("").with("MCP-Protocol-Version", "2026-07-28").with("Transfer-Encoding", "chunked"),
-    ];
-    for ask in asks {
-        let wire = door.connect();
-        wire.send(door.signed(&ask).head().as_bytes());
-        let mut sent = 0;
-        let mut peak = 0;
-        while sent < WHOLE && wire.try_send(&chunk).is_ok() {
-            sent += chunk.len();
-            peak = peak.max(resident(door.gateway.pid()));
-        }
-        assert!(sent < WHOLE / 4, "{sent} bytes were taken");
-        assert!(peak < before + ALLOWED, "{before} bytes before, {peak} meanwhile");
-        assert_eq!(wire.answer().status(), 413);
-    }
-    assert_eq!(session.ask("1", "ping", "{}").raw(&["result"]), "{}");
 }
 
 fn a_head_has_a_largest_size() {

@@ -5,9 +5,6 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-mod door;
-mod wire;
-
 mod access;
 mod batches;
 mod crowds;

@@ -1,9 +1,9 @@
 //! Bodies that are no messages: each is answered with a JSON-RPC error and the right status, and ends nothing.
 
-use crate::door::{Door, SESSION_VERSIONS, request, stateless};
-use crate::wire::Ask;
 use torture::stage::Stage;
+use torture::stage::door::{Door, SESSION_VERSIONS, request, stateless};
 use torture::stage::runner::{Case, case};
+use torture::stage::wire::Ask;
 
 pub(crate) const CASES: &[Case] =
     &[case!(every_kind_in_every_version), case!(before_anything_is_known), case!(a_connection_survives_them)];

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::door::{ABLE, Door, Oldest, call, initialize, request};
-use crate::wire::{Ask, PATIENCE};
 use torture::stage::Stage;
+use torture::stage::door::{ABLE, Door, Oldest, call, initialize, request};
 use torture::stage::runner::{Case, case};
+use torture::stage::wire::{Ask, PATIENCE};
 
 pub(crate) const CASES: &[Case] = &[
     case!(everything_is_answered_over_the_stream),

@@ -1,7 +1,7 @@
 //! What passes through over HTTP stays as it is: unknown members, spellings of numbers, the order of keys.
 
-use crate::door::{Door, SESSION_VERSIONS, call, request, stateless};
 use torture::stage::Stage;
+use torture::stage::door::{Door, SESSION_VERSIONS, call, request, stateless};
 use torture::stage::runner::{Case, case};
 
 pub(crate) const CASES: &[Case] = &[

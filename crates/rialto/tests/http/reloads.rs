@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::door::{Door, call, stateless, stateless_call};
-use crate::wire::{Messages, PATIENCE};
+use torture::stage::door::{Door, call, stateless, stateless_call};
 use torture::stage::runner::{Case, case};
+use torture::stage::wire::{Messages, PATIENCE};
 use torture::stage::{Stage, expect_gone, is_alive, kill};
 
 pub(crate) const CASES: &[Case] = &[

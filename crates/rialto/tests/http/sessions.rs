@@ -1,9 +1,9 @@
 //! Sessions of 2025-03-26, 2025-06-18 and 2025-11-25: how they begin, what they need, how they end.
 
-use crate::door::{ABLE, Door, SESSION_VERSIONS, call, initialize, request};
-use crate::wire::Ask;
 use torture::stage::Stage;
+use torture::stage::door::{ABLE, Door, SESSION_VERSIONS, call, initialize, request};
 use torture::stage::runner::{Case, case};
+use torture::stage::wire::Ask;
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_session_begins_with_initialize_and_ends_with_delete),

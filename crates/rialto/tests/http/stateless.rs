@@ -3,12 +3,12 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
-use crate::door::{Door, META, TOKEN, request, stateless, stateless_call};
-use crate::wire::{Ask, Messages};
 use torture::stage::Stage;
+use torture::stage::door::{Door, META, TOKEN, request, stateless, stateless_call};
 use torture::stage::line::Line;
 use torture::stage::runner::{Case, case};
 use torture::stage::server::Server;
+use torture::stage::wire::{Ask, Messages};
 
 pub(crate) const CASES: &[Case] = &[
     case!(requests_are_answered_without_a_session),

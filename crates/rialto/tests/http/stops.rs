@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::door::{Door, META, SESSION_VERSIONS, call, request, stateless, stateless_call};
-use crate::wire::{Ask, PATIENCE};
+use torture::stage::door::{Door, META, SESSION_VERSIONS, call, request, stateless, stateless_call};
 use torture::stage::line::Line;
 use torture::stage::runner::{Case, case};
 use torture::stage::server::Life;
+use torture::stage::wire::{Ask, PATIENCE};
 use torture::stage::{Stage, expect_gone, kill};
 
 pub(crate) const CASES: &[Case] = &[

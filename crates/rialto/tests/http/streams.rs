@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use crate::door::{Door, SESSION_VERSIONS, Session, call};
-use crate::wire::{Event, Messages, PATIENCE};
 use torture::stage::Stage;
+use torture::stage::door::{Door, SESSION_VERSIONS, Session, call};
 use torture::stage::line::Line;
 use torture::stage::runner::{Case, case};
 use torture::stage::server::{Life, Server};
+use torture::stage::wire::{Event, Messages, PATIENCE};
 
 pub(crate) const CASES: &[Case] = &[
     case!(a_call_goes_on_while_its_client_is_away),
@@ -166,7 +166,7 @@ fn news_wait_for_a_client_that_is_away() {
         // Even a client that does not say where it was misses nothing that nobody was told.
         let mut stream = session.stream();
         assert_eq!(data(&message(&mut stream)), "4");
-        let ended = door.ask(&session.of(crate::wire::Ask::bare("DELETE", "/mcp")));
+        let ended = door.ask(&session.of(torture::stage::wire::Ask::bare("DELETE", "/mcp")));
         assert_eq!(ended.status(), 204);
     }
 }
@@ -289,6 +289,6 @@ fn streams_begin_with_their_place_from_2025_11_25_on() {
         let mut news = session.stream();
         life.send(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}"#);
         assert_eq!(news.event().unwrap().data.is_empty(), version == "2025-11-25", "{version}");
-        assert_eq!(door.ask(&session.of(crate::wire::Ask::bare("DELETE", "/mcp"))).status(), 204);
+        assert_eq!(door.ask(&session.of(torture::stage::wire::Ask::bare("DELETE", "/mcp"))).status(), 204);
     }
 }

@@ -19,7 +19,6 @@ pub(crate) const CASES: &[Case] = &[
     case!(a_program_that_does_not_exist_takes_nobody_with_it),
     case!(a_program_that_does_not_exist_is_explained),
     case!(a_lone_program_that_does_not_exist_is_explained),
-    case!(a_server_that_keeps_dying_is_left_alone),
     case!(a_server_that_keeps_dying_is_explained),
     case!(a_server_that_refuses_the_handshake_is_explained),
 ];
@@ -192,10 +191,6 @@ fn keeps_dying() -> Line {
     gateway.call("3", "beta__x");
     gateway.answer("3");
     answer
-}
-
-fn a_server_that_keeps_dying_is_left_alone() {
-    keeps_dying().raw(&["error", "code"]);
 }
 
 fn a_server_that_keeps_dying_is_explained() {

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
+use torture::machine::peak_memory;
 use torture::stage::Stage;
 use torture::stage::gateway::Gateway;
 use torture::stage::line::PATIENCE;
@@ -20,13 +21,11 @@ pub(crate) const CASES: &[Case] = &[
 const VERSION: &str = "2025-06-18";
 
 /// More would mean that what a client does not read is kept for it.
-const MOST_MEMORY: usize = 100 * 1024;
+const MOST_MEMORY: u64 = 100 * 1024;
 
 /// The most memory that the gateway ever had, in KiB.
-fn memory(gateway: &Gateway) -> usize {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", gateway.pid())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse().unwrap()
+fn memory(gateway: &Gateway) -> u64 {
+    peak_memory(gateway.pid())
 }
 
 fn a_flood_to_a_slow_client_is_held_back_and_nothing_is_lost() {

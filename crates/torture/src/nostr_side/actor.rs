@@ -9,9 +9,9 @@ use std::process::exit;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::weather;
+use super::{harm, weather};
 
 /// The first argument that selects this role; the directory follows.
 pub const ACTOR: &str = "actor";
@@ -43,6 +43,10 @@ struct Actor {
     many: (usize, usize),
     /// Whether it knows the weather.
     weather: bool,
+    /// Whether it does harm.
+    harm: bool,
+    /// A file with further tools: their names, and their schemas.
+    schemas: Option<PathBuf>,
     /// How long the names of the further tools are at least.
     names: usize,
     /// How long the description of one tool more is.
@@ -54,6 +58,9 @@ struct Actor {
 }
 
 fn play(directory: &Path, options: &[String]) -> ! {
+    if directory.join(harm::STILLBORN).exists() {
+        exit(4);
+    }
     std::thread::spawn(|| {
         std::thread::sleep(LIFETIME);
         exit(70);
@@ -66,9 +73,11 @@ fn play(directory: &Path, options: &[String]) -> ! {
     };
     let many = (option("many").unwrap_or(0), option("words").unwrap_or(20));
     let (cancelled, answered) = (Mutex::default(), Mutex::default());
-    let weather = options.iter().any(|option| option == weather::WEATHER);
+    let has = |name: &str| options.iter().any(|option| option == name);
+    let (weather, harm) = (has(weather::WEATHER), has(harm::HARM));
+    let schemas = options.iter().find_map(|option| option.strip_prefix("schemas=")).map(PathBuf::from);
     let (directory, giant, names) = (directory.to_owned(), option("giant"), option("names").unwrap_or(0));
-    let actor = Arc::new(Actor { directory, many, weather, names, giant, cancelled, answered });
+    let actor = Arc::new(Actor { directory, many, weather, harm, schemas, names, giant, cancelled, answered });
     for line in BufReader::new(std::io::stdin()).lines().map_while(Result::ok) {
         let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
         if message.get("method").is_none() {
@@ -191,6 +200,13 @@ impl Actor {
         if self.weather {
             tools.push(weather::definition());
         }
+        if self.harm {
+            tools.extend(harm::definitions());
+        }
+        if let Some(schemas) = &self.schemas {
+            let schemas: Map<String, Value> = serde_json::from_str(&fs::read_to_string(schemas).unwrap()).unwrap();
+            tools.extend(schemas.into_iter().map(|(name, schema)| json!({ "name": name, "inputSchema": schema })));
+        }
         if let Some(length) = self.giant {
             tools.push(tool("giant", &"x".repeat(length), json!({})));
         }
@@ -216,6 +232,9 @@ impl Actor {
             None => name.to_owned(),
         };
         write_down(&self.directory, &effect);
+        if let Some(answer) = self.harm.then(|| harm::answer(name, id, params)).flatten() {
+            return answer.map(Ok);
+        }
         let number = |key: &str| arguments[key].as_u64().unwrap_or(0);
         Some(Ok(match name {
             "note" => text(arguments["text"].as_str().unwrap_or("noted")),

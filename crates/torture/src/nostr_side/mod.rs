@@ -12,6 +12,7 @@ pub mod event;
 pub mod fake_provider;
 pub mod fake_relay;
 pub mod filter;
+pub mod harm;
 pub mod host;
 pub mod log;
 pub mod message;

@@ -1,10 +1,12 @@
 //! A stage for the real gateway: the test plays its client and all its servers, with real processes and raw lines.
 
+pub mod door;
 pub mod gateway;
 pub mod line;
 pub mod puppet;
 pub mod runner;
 pub mod server;
+pub mod wire;
 
 use std::fs;
 use std::io::Write;

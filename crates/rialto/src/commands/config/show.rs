@@ -138,6 +138,16 @@ fn add_server(server: &ServerEntry, rows: &mut Vec<Row>) {
             rows.push(Row::new(key(field), text.text.clone(), &server.origin(&text.span)));
         }
     }
+    if let Some(sandbox) = &server.sandbox {
+        rows.push(Row::new(key("sandbox"), sandbox.value.name(), &sandbox.origin));
+    }
+    if let Some(first) = server.sandbox_read.first() {
+        let listed: Vec<String> = server.sandbox_read.iter().map(|text| text.text.clone()).collect();
+        rows.push(Row::new(key("sandbox_read"), listed, &server.origin(&first.span)));
+    }
+    if let Some(network) = &server.sandbox_network {
+        rows.push(Row::new(key("sandbox_network"), network.value, &network.origin));
+    }
     if let Some(enabled) = &server.enabled {
         rows.push(Row::new(key("enabled"), enabled.value, &enabled.origin));
     }

@@ -144,9 +144,10 @@ impl State {
     }
 
     fn open(&mut self, number: usize, name: String, filters: Vec<Value>) {
-        let timeless: Vec<Value> = filters.iter().cloned().map(without_since).collect();
-        let wanted = if self.rules.replays { &timeless } else { &filters };
-        let mut fitting: Vec<Event> = self.stored.iter().filter(|event| fits_any(wanted, event)).cloned().collect();
+        // Whoever wants nothing of what is stored says so with a limit of 0; other limits are not kept to.
+        let asked = filters.iter().filter(|filter| filter["limit"] != 0).cloned();
+        let wanted: Vec<Value> = if self.rules.replays { asked.map(without_since).collect() } else { asked.collect() };
+        let mut fitting: Vec<Event> = self.stored.iter().filter(|event| fits_any(&wanted, event)).cloned().collect();
         if self.rules.replays {
             self.random.shuffle(&mut fitting);
         }

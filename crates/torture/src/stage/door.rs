@@ -5,31 +5,31 @@ use std::net::SocketAddr;
 use std::ops::Deref;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::wire::{Answer, Ask, Messages, Wire};
-use torture::stage::Stage;
-use torture::stage::gateway::Gateway;
-use torture::stage::line::Line;
-use torture::stage::server::Server;
+use super::Stage;
+use super::gateway::Gateway;
+use super::line::Line;
+use super::server::Server;
+use super::wire::{Answer, Ask, Messages, Wire};
 
 /// The versions that keep sessions over one endpoint.
-pub(crate) const SESSION_VERSIONS: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
+pub const SESSION_VERSIONS: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
 
 /// What the clients of these tests must show.
-pub(crate) const TOKEN: &str = "open-sesame-0123456789abcdef";
+pub const TOKEN: &str = "open-sesame-0123456789abcdef";
 
 /// What a client that can do everything says it can do.
-pub(crate) const ABLE: &str = r#"{"sampling":{},"elicitation":{},"roots":{"listChanged":true}}"#;
+pub const ABLE: &str = r#"{"sampling":{},"elicitation":{},"roots":{"listChanged":true}}"#;
 
 /// A running gateway.
-pub(crate) struct Door {
-    pub(crate) gateway: Gateway,
+pub struct Door {
+    pub gateway: Gateway,
     place: Place,
 }
 
 /// Where a gateway is reached, from any thread.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
-    pub(crate) address: SocketAddr,
+pub struct Place {
+    pub address: SocketAddr,
 }
 
 impl Deref for Door {
@@ -42,13 +42,13 @@ impl Deref for Door {
 
 impl Door {
     /// In front of these servers, whose tools have their names in front.
-    pub(crate) fn open(stage: &Stage, servers: &[&Server], flags: &[&str]) -> Self {
+    pub fn open(stage: &Stage, servers: &[&Server], flags: &[&str]) -> Self {
         stage.configure(servers);
         Self::start(stage, flags, &[])
     }
 
     /// In front of one server, whose tools keep their names.
-    pub(crate) fn single(stage: &Stage, server: &Server) -> Self {
+    pub fn single(stage: &Stage, server: &Server) -> Self {
         let command = stage.command(server);
         let command: Vec<&str> = std::iter::once("--").chain(command.iter().map(String::as_str)).collect();
         Self::start(stage, &[], &command)
@@ -68,12 +68,12 @@ impl Door {
 }
 
 impl Place {
-    pub(crate) fn connect(&self) -> Wire {
+    pub fn connect(&self) -> Wire {
         Wire::to(self.address)
     }
 
     /// A request as a client sends it that is allowed in.
-    pub(crate) fn signed(&self, ask: &Ask) -> Ask {
+    pub fn signed(&self, ask: &Ask) -> Ask {
         let mut ask = ask.clone();
         for (name, value) in [("Host", self.address.to_string()), ("Authorization", format!("Bearer {TOKEN}"))] {
             if !ask.has(name) {
@@ -84,28 +84,28 @@ impl Place {
     }
 
     /// Sends a request over a connection of its own.
-    pub(crate) fn send(&self, ask: &Ask) -> Wire {
+    pub fn send(&self, ask: &Ask) -> Wire {
         let wire = self.connect();
         wire.send(&self.signed(ask).bytes());
         wire
     }
 
     /// Sends a request and reads its answer to the end.
-    pub(crate) fn ask(&self, ask: &Ask) -> Answer {
+    pub fn ask(&self, ask: &Ask) -> Answer {
         self.send(ask).answer()
     }
 
     /// Sends a request and reads the messages that answer it, as they come.
-    pub(crate) fn listen(&self, ask: &Ask) -> Messages {
+    pub fn listen(&self, ask: &Ask) -> Messages {
         self.send(ask).messages()
     }
 
     /// Begins a session, as a client that can do everything.
-    pub(crate) fn session(&self, version: &'static str) -> Session<'_> {
+    pub fn session(&self, version: &'static str) -> Session<'_> {
         self.session_of(version, ABLE)
     }
 
-    pub(crate) fn session_of(&self, version: &'static str, capabilities: &str) -> Session<'_> {
+    pub fn session_of(&self, version: &'static str, capabilities: &str) -> Session<'_> {
         let answer = self.ask(&Ask::post(initialize(version, capabilities)));
         let id = answer.head.header("mcp-session-id").unwrap_or_else(|| panic!("no session: {}", answer.text()));
         let session = Session { door: self, id: id.to_owned(), version };
@@ -116,7 +116,7 @@ impl Place {
     }
 
     /// Opens the stream of a 2024-11-05 client, and introduces it.
-    pub(crate) fn oldest(&self, target: &str) -> Oldest<'_> {
+    pub fn oldest(&self, target: &str) -> Oldest<'_> {
         let mut oldest = Oldest::new(self, target);
         assert_eq!(oldest.post(initialize("2024-11-05", ABLE)), 202);
         assert_eq!(oldest.stream.answer("\"hello\"").raw(&["result", "protocolVersion"]), "\"2024-11-05\"");
@@ -126,7 +126,7 @@ impl Place {
 }
 
 /// The first request of a client.
-pub(crate) fn initialize(version: &str, capabilities: &str) -> String {
+pub fn initialize(version: &str, capabilities: &str) -> String {
     request(
         "\"hello\"",
         "initialize",
@@ -136,78 +136,78 @@ pub(crate) fn initialize(version: &str, capabilities: &str) -> String {
     )
 }
 
-pub(crate) fn request(id: &str, method: &str, params: &str) -> String {
+pub fn request(id: &str, method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
 }
 
 /// A call of a tool, with a progress token and one argument.
-pub(crate) fn call(id: &str, tool: &str, argument: &str) -> String {
+pub fn call(id: &str, tool: &str, argument: &str) -> String {
     let params =
         format!(r#"{{"name":"{tool}","arguments":{{"value":{argument}}},"_meta":{{"progressToken":"token"}}}}"#);
     request(id, "tools/call", &params)
 }
 
 /// One session of the versions that have them.
-pub(crate) struct Session<'a> {
-    pub(crate) door: &'a Place,
-    pub(crate) id: String,
-    pub(crate) version: &'static str,
+pub struct Session<'a> {
+    pub door: &'a Place,
+    pub id: String,
+    pub version: &'static str,
 }
 
 impl Session<'_> {
     /// Adds what every request of this session says.
-    pub(crate) fn of(&self, ask: Ask) -> Ask {
+    pub fn of(&self, ask: Ask) -> Ask {
         let ask = ask.with("Mcp-Session-Id", &self.id);
         // The oldest of these versions knows no such header.
         if self.version == "2025-03-26" { ask } else { ask.with("MCP-Protocol-Version", self.version) }
     }
 
-    pub(crate) fn post(&self, body: impl AsRef<[u8]>) -> Ask {
+    pub fn post(&self, body: impl AsRef<[u8]>) -> Ask {
         self.of(Ask::post(body))
     }
 
     /// Sends messages; what answers them can be read later.
-    pub(crate) fn send(&self, body: impl AsRef<[u8]>) -> Wire {
+    pub fn send(&self, body: impl AsRef<[u8]>) -> Wire {
         self.door.send(&self.post(body))
     }
 
     /// Sends a message that is not answered.
-    pub(crate) fn tell(&self, body: &str) {
+    pub fn tell(&self, body: &str) {
         let answer = self.door.ask(&self.post(body));
         assert_eq!((answer.status(), answer.body.len()), (202, 0), "{body}");
     }
 
-    pub(crate) fn ask(&self, id: &str, method: &str, params: &str) -> Line {
+    pub fn ask(&self, id: &str, method: &str, params: &str) -> Line {
         self.send(request(id, method, params)).messages().answer(id)
     }
 
     /// Opens the stream for what belongs to no request.
-    pub(crate) fn stream(&self) -> Messages {
+    pub fn stream(&self) -> Messages {
         let stream = self.door.listen(&self.of(Ask::get("/mcp")));
         assert_eq!(stream.head.status, 200);
         stream
     }
 
     /// Comes back to a stream behind the event that arrived last.
-    pub(crate) fn resume(&self, last: &str) -> Messages {
+    pub fn resume(&self, last: &str) -> Messages {
         self.door.listen(&self.of(Ask::get("/mcp")).with("Last-Event-ID", last))
     }
 
     /// The status that a later request of this session gets.
-    pub(crate) fn status(&self) -> u16 {
+    pub fn status(&self) -> u16 {
         self.door.ask(&self.post(r#"{"jsonrpc":"2.0","method":"notifications/vendor"}"#)).status()
     }
 }
 
 /// A client of 2024-11-05: one stream for all that is answered, and an address to post to.
-pub(crate) struct Oldest<'a> {
+pub struct Oldest<'a> {
     door: &'a Place,
-    pub(crate) stream: Messages,
-    pub(crate) target: String,
+    pub stream: Messages,
+    pub target: String,
 }
 
 impl<'a> Oldest<'a> {
-    pub(crate) fn new(door: &'a Place, target: &str) -> Self {
+    pub fn new(door: &'a Place, target: &str) -> Self {
         let mut stream = door.listen(&Ask::get(target));
         assert_eq!(stream.head.status, 200);
         let first = stream.event().unwrap();
@@ -216,27 +216,27 @@ impl<'a> Oldest<'a> {
     }
 
     /// Posts and gives the status.
-    pub(crate) fn post(&self, body: impl AsRef<[u8]>) -> u16 {
+    pub fn post(&self, body: impl AsRef<[u8]>) -> u16 {
         self.door.ask(&Ask::post_to(&self.target, body)).status()
     }
 
-    pub(crate) fn ask(&mut self, id: &str, method: &str, params: &str) -> Line {
+    pub fn ask(&mut self, id: &str, method: &str, params: &str) -> Line {
         assert_eq!(self.post(request(id, method, params)), 202);
         self.stream.answer(id)
     }
 }
 
 /// What each request of a stateless client carries.
-pub(crate) const META: &str = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"sampling":{}},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}"#;
+pub const META: &str = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"sampling":{}},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}"#;
 
 /// A stateless request; `more` are further members of its params, each with a comma in front.
-pub(crate) fn stateless(id: &str, method: &str, more: &str) -> Ask {
+pub fn stateless(id: &str, method: &str, more: &str) -> Ask {
     let params = format!(r#"{{"_meta":{{{META},"progressToken":"token"}}{more}}}"#);
     Ask::post(request(id, method, &params)).with("MCP-Protocol-Version", "2026-07-28").with("Mcp-Method", method)
 }
 
 /// A stateless call of a tool with one argument.
-pub(crate) fn stateless_call(id: &str, tool: &str, argument: &str) -> Ask {
+pub fn stateless_call(id: &str, tool: &str, argument: &str) -> Ask {
     let more = format!(r#","name":"{tool}","arguments":{{"value":{argument}}}"#);
     stateless(id, "tools/call", &more).with("Mcp-Name", tool)
 }

@@ -4,15 +4,15 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use torture::stage::line::Line;
+use super::line::Line;
 
 /// How long anything may take that must come. Long, because the machine may be busy with other things.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One request, to be changed in any way before it is sent.
 #[derive(Debug, Clone)]
-pub(crate) struct Ask {
-    pub(crate) line: String,
+pub struct Ask {
+    pub line: String,
     headers: Vec<(String, String)>,
     body: Option<Vec<u8>>,
 }
@@ -23,48 +23,48 @@ impl Ask {
     }
 
     /// Messages for the endpoint.
-    pub(crate) fn post(body: impl AsRef<[u8]>) -> Self {
+    pub fn post(body: impl AsRef<[u8]>) -> Self {
         Self::post_to("/mcp", body)
     }
 
-    pub(crate) fn post_to(target: &str, body: impl AsRef<[u8]>) -> Self {
+    pub fn post_to(target: &str, body: impl AsRef<[u8]>) -> Self {
         Self::new(&format!("POST {target}"), Some(body.as_ref().to_vec()))
             .with("Content-Type", "application/json")
             .with("Accept", "application/json, text/event-stream")
     }
 
-    pub(crate) fn get(target: &str) -> Self {
+    pub fn get(target: &str) -> Self {
         Self::new(&format!("GET {target}"), None).with("Accept", "text/event-stream")
     }
 
     /// Any method, without a body.
-    pub(crate) fn bare(method: &str, target: &str) -> Self {
+    pub fn bare(method: &str, target: &str) -> Self {
         Self::new(&format!("{method} {target}"), None)
     }
 
     /// Gives a header this value, whatever it had before.
-    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+    pub fn with(mut self, name: &str, value: &str) -> Self {
         self = self.without(name);
         self.also(name, value)
     }
 
     /// Adds a header, even if it is there already.
-    pub(crate) fn also(mut self, name: &str, value: &str) -> Self {
+    pub fn also(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    pub(crate) fn without(mut self, name: &str) -> Self {
+    pub fn without(mut self, name: &str) -> Self {
         self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         self
     }
 
-    pub(crate) fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         self.headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name))
     }
 
     /// The head, with the length of the body unless it says something about that itself.
-    pub(crate) fn head(&self) -> String {
+    pub fn head(&self) -> String {
         let mut text = format!("{}\r\n", self.line);
         for (name, value) in &self.headers {
             text.push_str(&format!("{name}: {value}\r\n"));
@@ -78,17 +78,17 @@ impl Ask {
         text + "\r\n"
     }
 
-    pub(crate) fn bytes(&self) -> Vec<u8> {
+    pub fn bytes(&self) -> Vec<u8> {
         [self.head().as_bytes(), self.body.as_deref().unwrap_or_default()].concat()
     }
 }
 
 /// A connection to the gateway.
 #[derive(Debug)]
-pub(crate) struct Wire(BufReader<TcpStream>);
+pub struct Wire(BufReader<TcpStream>);
 
 impl Wire {
-    pub(crate) fn to(address: SocketAddr) -> Self {
+    pub fn to(address: SocketAddr) -> Self {
         let stream = TcpStream::connect_timeout(&address, PATIENCE).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
@@ -96,21 +96,21 @@ impl Wire {
         Self(BufReader::new(stream))
     }
 
-    pub(crate) fn socket(&self) -> &TcpStream {
+    pub fn socket(&self) -> &TcpStream {
         self.0.get_ref()
     }
 
     /// Writes; a server may close the connection before it has read everything.
-    pub(crate) fn try_send(&self, bytes: &[u8]) -> std::io::Result<()> {
+    pub fn try_send(&self, bytes: &[u8]) -> std::io::Result<()> {
         self.socket().write_all(bytes)
     }
 
-    pub(crate) fn send(&self, bytes: &[u8]) {
+    pub fn send(&self, bytes: &[u8]) {
         self.try_send(bytes).unwrap();
     }
 
     /// Ends what is sent, but not what is read.
-    pub(crate) fn finish(&self) {
+    pub fn finish(&self) {
         self.socket().shutdown(Shutdown::Write).unwrap();
     }
 
@@ -125,7 +125,7 @@ impl Wire {
     }
 
     /// The head of the next answer; `None` if the connection was closed instead.
-    pub(crate) fn head(&mut self) -> Option<Head> {
+    pub fn head(&mut self) -> Option<Head> {
         let status = self.line()?;
         let code = status.strip_prefix("HTTP/1.1 ").or_else(|| status.strip_prefix("HTTP/1.0 "));
         let code = code.unwrap_or_else(|| panic!("no status line: {status:?}"))[..3].parse().unwrap();
@@ -141,13 +141,13 @@ impl Wire {
     }
 
     /// The next answer, which must come.
-    pub(crate) fn answer(mut self) -> Answer {
+    pub fn answer(mut self) -> Answer {
         let head = self.head().expect("closed without an answer");
         self.body_of(head)
     }
 
     /// The next answer with its whole body; leaves the connection for another.
-    pub(crate) fn next_answer(&mut self) -> Option<Answer> {
+    pub fn next_answer(&mut self) -> Option<Answer> {
         let head = self.head()?;
         let mut body = Body::of(&head);
         let mut text = Vec::new();
@@ -167,7 +167,7 @@ impl Wire {
     }
 
     /// The next answer's head, and its messages as they come.
-    pub(crate) fn messages(mut self) -> Messages {
+    pub fn messages(mut self) -> Messages {
         let head = self.head().expect("closed without an answer");
         let body = Body::of(&head);
         Messages { head, body, wire: self, text: Vec::new(), has_ended: false, kept: Vec::new() }
@@ -180,17 +180,17 @@ fn is_end(error: &std::io::Error) -> bool {
 
 /// Status and headers.
 #[derive(Debug, Clone)]
-pub(crate) struct Head {
-    pub(crate) status: u16,
+pub struct Head {
+    pub status: u16,
     headers: Vec<(String, String)>,
 }
 
 impl Head {
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         self.headers.iter().map(|(name, _)| name.as_str())
     }
 
@@ -255,29 +255,29 @@ impl Body {
 
 /// A whole answer.
 #[derive(Debug)]
-pub(crate) struct Answer {
-    pub(crate) head: Head,
-    pub(crate) body: Vec<u8>,
+pub struct Answer {
+    pub head: Head,
+    pub body: Vec<u8>,
 }
 
 impl Answer {
-    pub(crate) fn status(&self) -> u16 {
+    pub fn status(&self) -> u16 {
         self.head.status
     }
 
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         String::from_utf8(self.body.clone()).unwrap()
     }
 
     /// The body, which must be one JSON message.
-    pub(crate) fn message(&self) -> Line {
+    pub fn message(&self) -> Line {
         let kind = self.head.header("content-type");
         assert_eq!(kind, Some("application/json"), "{} {}", self.status(), self.text());
         Line(self.text())
     }
 
     /// The body, which must be a JSON-RPC error, as its code.
-    pub(crate) fn code(&self) -> i64 {
+    pub fn code(&self) -> i64 {
         let message = self.message();
         assert_eq!(message.raw(&["jsonrpc"]), "\"2.0\"");
         message.raw(&["error", "code"]).parse().unwrap()
@@ -286,16 +286,16 @@ impl Answer {
 
 /// One server-sent event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Event {
-    pub(crate) id: Option<String>,
-    pub(crate) kind: String,
-    pub(crate) data: String,
+pub struct Event {
+    pub id: Option<String>,
+    pub kind: String,
+    pub data: String,
 }
 
 /// The messages of one answer, whether it is one JSON text or a stream of events.
 #[derive(Debug)]
-pub(crate) struct Messages {
-    pub(crate) head: Head,
+pub struct Messages {
+    pub head: Head,
     body: Body,
     wire: Wire,
     /// Read, but not yet a whole event.
@@ -306,12 +306,12 @@ pub(crate) struct Messages {
 }
 
 impl Messages {
-    pub(crate) fn is_stream(&self) -> bool {
+    pub fn is_stream(&self) -> bool {
         self.head.is_stream()
     }
 
     /// The next event, one without data included; `None` at the end.
-    pub(crate) fn event(&mut self) -> Option<Event> {
+    pub fn event(&mut self) -> Option<Event> {
         assert!(self.is_stream(), "no stream of events: {:?}", self.head);
         // Signs of life could keep a test waiting for ever.
         let deadline = Instant::now() + PATIENCE;
@@ -332,7 +332,7 @@ impl Messages {
     }
 
     /// The next message; `None` at the end.
-    pub(crate) fn next(&mut self) -> Option<Line> {
+    pub fn next(&mut self) -> Option<Line> {
         if self.is_stream() {
             loop {
                 let event = self.event()?;
@@ -352,7 +352,7 @@ impl Messages {
     }
 
     /// The next message that fits; others are kept.
-    pub(crate) fn find(&mut self, what: &str, fits: impl Fn(&Line) -> bool) -> Line {
+    pub fn find(&mut self, what: &str, fits: impl Fn(&Line) -> bool) -> Line {
         if let Some(place) = self.kept.iter().position(&fits) {
             return self.kept.remove(place);
         }
@@ -365,16 +365,16 @@ impl Messages {
         }
     }
 
-    pub(crate) fn answer(&mut self, id: &str) -> Line {
+    pub fn answer(&mut self, id: &str) -> Line {
         self.find(&format!("the answer to {id}"), |line| line.has_id(id))
     }
 
-    pub(crate) fn take(&mut self, method: &str) -> Line {
+    pub fn take(&mut self, method: &str) -> Line {
         self.find(method, |line| line.is_method(method))
     }
 
     /// Everything that is left, to the end.
-    pub(crate) fn rest(&mut self) -> Vec<Line> {
+    pub fn rest(&mut self) -> Vec<Line> {
         let mut rest = std::mem::take(&mut self.kept);
         rest.extend(std::iter::from_fn(|| self.next()));
         rest
