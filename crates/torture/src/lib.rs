@@ -18,6 +18,7 @@ pub mod nostr_side;
 pub mod peers;
 pub mod rows;
 pub mod score;
+pub mod several;
 pub mod stage;
 
 use std::sync::OnceLock;

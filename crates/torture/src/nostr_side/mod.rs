@@ -21,6 +21,7 @@ pub mod random;
 pub mod scene;
 pub mod sealed;
 pub mod shop;
+pub mod terminal;
 pub mod weather;
 pub mod world;
 
