@@ -203,6 +203,8 @@ fn sort(findings: &mut [Finding]) {
             .cmp(&key(other))
             .then_with(|| other.last_seen.cmp(&one.last_seen))
             .then_with(|| one.name.cmp(&other.name))
+            // Whoever takes another's name must not get its place by chance.
+            .then_with(|| one.provider.cmp(&other.provider))
     });
 }
 

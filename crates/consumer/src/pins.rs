@@ -130,6 +130,15 @@ impl Pins {
     }
 }
 
+impl Book {
+    /// The providers that were first used under this name.
+    pub fn named(&self, name: &str) -> Vec<PublicKey> {
+        let is_meant = |service: &Service| service.name.to_lowercase() == name.to_lowercase();
+        let meant = self.services.iter().filter(|(_, service)| is_meant(service));
+        meant.filter_map(|(key, _)| PublicKey::from_hex(key).ok()).collect()
+    }
+}
+
 impl Service {
     fn check(&mut self, provider: &PublicKey, tool: &Item, now: u64, room: &mut usize) -> Verdict {
         let definition = pinned(&tool.original);

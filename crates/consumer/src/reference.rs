@@ -3,6 +3,7 @@
 use crate::customer::Customer;
 use crate::discovery;
 use crate::error::Error;
+use crate::pins::Pins;
 use crate::remote::link;
 use crate::text;
 use nostr::nips::nip05::Nip05Address;
@@ -122,7 +123,7 @@ impl Reference {
     }
 
     /// Finds out who is meant; asks the web or the relays if need be.
-    pub async fn resolve(&self, customer: &Customer) -> Result<Target, Unknown> {
+    pub async fn resolve(&self, customer: &Customer, pins: &Pins) -> Result<Target, Unknown> {
         match self {
             Reference::Key(target) => Ok(target.clone()),
             Reference::Address(address) => {
@@ -130,7 +131,7 @@ impl Reference {
                 let relays = reachable(found.relays, &found.url).await;
                 Ok(Target { provider: found.public_key, id: None, relays })
             }
-            Reference::Name(name) => by_name(customer, name).await,
+            Reference::Name(name) => by_name(customer, pins, name).await,
         }
     }
 }
@@ -165,12 +166,17 @@ fn is_domain(text: &str) -> bool {
     labels.len() > 1 && has_ending && labels.iter().all(is_label)
 }
 
-async fn by_name(customer: &Customer, name: &str) -> Result<Target, Unknown> {
+async fn by_name(customer: &Customer, pins: &Pins, name: &str) -> Result<Target, Unknown> {
+    // Everybody can announce any name, and a relay can hide who had it first. Once it was used, it stays with that key.
+    let used = pins.read().map_err(Error::from)?.named(name);
+    if let [only] = used.as_slice() {
+        return Ok(Target { provider: *only, id: None, relays: Vec::new() });
+    }
     let services = discovery::announced(customer).await?;
     let is_meant = |text: &str| text.to_lowercase() == name.to_lowercase();
     let mut found: Vec<_> =
         services.iter().filter(|service| is_meant(&service.name) || is_meant(&service.id)).collect();
-    found.sort_by_key(|service| std::cmp::Reverse(service.announced));
+    found.sort_by_key(|service| (std::cmp::Reverse(service.announced), service.provider));
     // A provider describes itself once for each wire.
     let mut providers = HashSet::new();
     found.retain(|service| providers.insert(service.provider));
@@ -179,7 +185,7 @@ async fn by_name(customer: &Customer, name: &str) -> Result<Target, Unknown> {
             let known = services.iter().take(200).map(|service| text::name(&service.name)).collect();
             Err(Unknown::NoSuchName { known })
         }
-        [only] => Ok(Target { provider: only.provider, id: None, relays: Vec::new() }),
+        [only] if used.is_empty() => Ok(Target { provider: only.provider, id: None, relays: Vec::new() }),
         several => {
             let relays = customer.0.pool.urls();
             let candidate = |service: &&Service| Candidate {

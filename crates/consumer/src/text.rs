@@ -30,6 +30,25 @@ pub fn visible(text: &str) -> String {
     out
 }
 
+/// JSON with everything that cannot be seen written as an escape: it means the same, and steers no terminal.
+pub fn escaped(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for character in json.chars() {
+        match character {
+            '\n' | '\t' => out.push(character),
+            // Such a one stands between tokens: in a string it would be an escape already.
+            '\r' => out.push(' '),
+            hidden if is_hidden(hidden) => {
+                for unit in hidden.encode_utf16(&mut [0; 2]) {
+                    out.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
+
 /// The same on a single line.
 pub fn one_line(text: &str) -> String {
     let visible = visible(text);
@@ -139,7 +158,7 @@ fn clean_value(value: &mut Value, key: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_DESCRIPTION, cleaned, is_plain_name, limited, name, one_line, visible};
+    use super::{MAX_DESCRIPTION, cleaned, escaped, is_plain_name, limited, name, one_line, visible};
     use serde_json::json;
 
     #[test]
@@ -163,6 +182,15 @@ mod tests {
             assert_eq!(visible(text), expected, "{text:?}");
         }
         assert_eq!(one_line(" a\n\n b\u{2028}c "), "a bc");
+    }
+
+    #[test]
+    fn escaped_json_means_the_same_and_shows_everything() {
+        let value = json!({ "a\u{202e}": ["\u{9b}31m\u{7f}", "\u{e0041}", "ü 🙂"] });
+        let text = escaped(&format!("{value}\r\n"));
+        assert_eq!(visible(&text), text);
+        assert!(text.contains("ü 🙂") && text.contains("\\udb40\\udc41"), "{text}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod support;
 
 use nostr::prelude::Timestamp;
 use rialto_consumer::discovery::{Finding, Search, find};
+use rialto_consumer::pins::Pins;
 use rialto_consumer::reference::{Reference, Unknown};
 use support::{Provider, customer, relay, soon, tool};
 
@@ -53,16 +54,39 @@ async fn a_name_that_two_have_must_be_told_apart_by_key() {
     one.announce("Weather", true, now).await;
     let customer = customer(&[&relay]);
     let named = Reference::parse("weather").unwrap();
-    assert_eq!(soon(named.resolve(&customer)).await.unwrap().provider, one.key());
+    let directory = tempfile::tempdir().unwrap();
+    let pins = Pins::in_directory(directory.path());
+    assert_eq!(soon(named.resolve(&customer, &pins)).await.unwrap().provider, one.key());
     other.announce("weather", true, now).await;
-    let Err(Unknown::Ambiguous(candidates)) = soon(named.resolve(&customer)).await else { panic!() };
+    let Err(Unknown::Ambiguous(candidates)) = soon(named.resolve(&customer, &pins)).await else { panic!() };
     assert_eq!(candidates.len(), 2);
     let links: Vec<_> = candidates.iter().map(|candidate| Reference::parse(&candidate.link).unwrap()).collect();
     assert!(links.iter().all(|link| link.relays().len() == 1));
-    let Err(Unknown::NoSuchName { known }) = soon(Reference::parse("whether").unwrap().resolve(&customer)).await else {
+    let Err(Unknown::NoSuchName { known }) = soon(Reference::parse("whether").unwrap().resolve(&customer, &pins)).await
+    else {
         panic!()
     };
     assert_eq!(known.len(), 2);
+}
+
+#[tokio::test]
+async fn a_name_that_was_used_stays_with_its_key_when_its_announcement_is_hidden() {
+    let relay = relay().await;
+    let now = Timestamp::now().as_secs();
+    let (one, other) = (Provider::start(&relay, vec![]).await, Provider::start(&relay, vec![]).await);
+    let customer = customer(&[&relay]);
+    let directory = tempfile::tempdir().unwrap();
+    let pins = Pins::in_directory(directory.path());
+    let named = Reference::parse("weather").unwrap();
+    pins.check(&one.key(), "Weather", &[], now).unwrap();
+    other.announce("weather", true, now).await;
+    assert_eq!(soon(named.resolve(&customer, &pins)).await.unwrap().provider, one.key());
+    pins.forget(&one.key()).unwrap();
+    assert_eq!(soon(named.resolve(&customer, &pins)).await.unwrap().provider, other.key());
+    // Two that were used under one name stay two, also if relays bring only one of them.
+    pins.check(&one.key(), "Weather", &[], now).unwrap();
+    pins.check(&other.key(), "weather", &[], now).unwrap();
+    assert!(matches!(soon(named.resolve(&customer, &pins)).await, Err(Unknown::Ambiguous(_))));
 }
 
 #[tokio::test]

@@ -70,7 +70,7 @@ impl Buyer {
 
     /// Finds the service that is meant.
     pub(crate) async fn open(&self, wanted: &Wanted, terms: Terms) -> Result<Remote, Failure> {
-        let target = wanted.reference.resolve(&self.customer).await;
+        let target = wanted.reference.resolve(&self.customer, &self.pins).await;
         let target = target.map_err(|unknown| unknown_service(&wanted.typed, &unknown))?;
         let remote = Remote::open(&self.customer, &target, terms).await.map_err(|error| failure(&error))?;
         let wires = remote.wires();

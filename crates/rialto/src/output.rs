@@ -1,6 +1,6 @@
 //! Data on stdout. A reader that goes away (`rialto … | head`) is no error.
 
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 
 use serde::Serialize;
 
@@ -26,7 +26,14 @@ pub(crate) fn text(data: &str) -> Outcome {
 pub(crate) fn json(value: &impl Serialize) -> Outcome {
     let line = serde_json::to_string(value)
         .map_err(|error| Failure::unexpected("cannot write the result as JSON").because(&error))?;
-    text(&format!("{line}\n"))
+    json_text(&line)
+}
+
+/// Writes JSON that is text already. A terminal must not be steered by what a stranger wrote in it; a file or pipe gets it as it is.
+pub(crate) fn json_text(json: &str) -> Outcome {
+    let is_terminal = std::io::stdout().is_terminal();
+    let shown = if is_terminal { rialto_consumer::text::escaped(json) } else { json.to_owned() };
+    text(&format!("{shown}\n"))
 }
 
 /// Lines up the cells of each row under each other, two spaces apart; the last cell is not padded.

@@ -21,6 +21,7 @@ pub mod nostr_side;
 pub mod peers;
 pub mod rows;
 pub mod score;
+pub mod several;
 pub mod simulation;
 pub mod stage;
 pub mod usage;

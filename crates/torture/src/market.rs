@@ -113,10 +113,7 @@ impl Market {
 
     /// A file that only we can read.
     pub fn keep(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.world.path().join(name);
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        path
+        secret_file(&self.world, name, text)
     }
 
     pub fn customer(&self, provider: &Provider) -> Customer {
@@ -165,6 +162,14 @@ impl Market {
         let (payer, invoice) = (self.payer.clone(), invoice.parse::<Invoice>().unwrap());
         runtime().spawn(async move { payer.pay(&invoice, Msat::ZERO).await })
     }
+}
+
+/// A file that only its owner can read.
+pub fn secret_file(world: &World, name: &str, text: &str) -> PathBuf {
+    let path = world.path().join(name);
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    path
 }
 
 /// The invoice in feedback that asks for money, which must be written both ways and say what it asks for.

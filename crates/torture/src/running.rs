@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use torture::PROGRAM;
 use torture::rows::{Row, Setting, Size, select};
 use torture::score::Score;
+use torture::several::words;
 
 /// Set for the process of one row.
 const INSIDE: &str = "TORTURE_INSIDE";
@@ -167,10 +168,8 @@ impl Run {
         let setting = Setting { seed: self.seed, size: if self.full { Size::Full } else { Size::Quick } };
         let run = row.run;
         catch_unwind(|| run(setting)).unwrap_or_else(|panic| {
-            let text = panic.downcast_ref::<String>().cloned();
-            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
             let mut score = Score::default();
-            score.note(text.unwrap_or_else(|| "it panicked".to_owned()));
+            score.note(words(&*panic));
             score
         })
     }

@@ -33,6 +33,12 @@ pub fn sign_invoice(order: &Order, hash: PaymentHash) -> Result<String> {
     bolt11::write(hash, &wanted, network::now()).map_err(Error::other)
 }
 
+/// The same, whose payer chooses the amount.
+pub fn sign_open_invoice(memo: &str, expiry: u64, hash: PaymentHash) -> Result<String> {
+    let wanted = network::Wanted { amount: Msat::ZERO, memo, expiry, hold: Some(hash) };
+    bolt11::write_over(None, hash, &wanted, network::now()).map_err(Error::other)
+}
+
 /// What kind of wallet an account has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Style {

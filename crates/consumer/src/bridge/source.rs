@@ -80,7 +80,7 @@ pub(super) async fn keep(bridge: Weak<Bridge>, customer: Customer, index: usize,
     loop {
         let learned = match &remote {
             Some(remote) => learn(&bridge, remote, index).await,
-            None => match find(&customer, &chosen).await {
+            None => match find(&bridge, &customer, &chosen).await {
                 Ok(found) => {
                     let found = &*remote.insert(found);
                     customer.watch(found.provider);
@@ -121,8 +121,9 @@ pub(super) async fn keep(bridge: Weak<Bridge>, customer: Customer, index: usize,
     }
 }
 
-async fn find(customer: &Customer, chosen: &Chosen) -> Result<Remote, String> {
-    let target = chosen.reference.resolve(customer).await.map_err(|unknown| unknown.to_string())?;
+async fn find(bridge: &Weak<Bridge>, customer: &Customer, chosen: &Chosen) -> Result<Remote, String> {
+    let pins = bridge.upgrade().ok_or("the bridge has ended")?.pins.clone();
+    let target = chosen.reference.resolve(customer, &pins).await.map_err(|unknown| unknown.to_string())?;
     Remote::open(customer, &target, chosen.terms).await.map_err(|error| error.to_string())
 }
 

@@ -220,7 +220,7 @@ fn print(reply: &Reply, tool: &str, talk: &Talk) -> Outcome {
     let said_no = result.get("isError") == Some(&Value::Bool(true));
     let words = describe(&result);
     match talk.format {
-        Format::Json => output::text(&format!("{}\n", reply.content.trim_end()))?,
+        Format::Json => output::json_text(reply.content.trim_end())?,
         Format::Text if !said_no => output::text(&for_reader(&words))?,
         Format::Text => {}
     }

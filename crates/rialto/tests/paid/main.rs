@@ -12,13 +12,12 @@ mod server;
 
 mod calls;
 mod ecash;
-mod forgery;
 mod rails;
 mod workers;
 
 fn main() {
     torture::nostr_side::actor::play_if_asked();
-    let together = [calls::CASES, ecash::CASES, rails::CASES, forgery::LATE, forgery::CLAIMS, forgery::WALLETS];
+    let together = [calls::CASES, ecash::CASES, rails::CASES];
     // It needs all of the machine.
     torture::stage::runner::main(&together, &[workers::CASES]);
 }

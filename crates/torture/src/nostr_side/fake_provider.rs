@@ -1,6 +1,8 @@
 //! A provider played by the test, to see how a customer of ours takes what it and others say.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use nostr::key::Keys;
 use nostr::nips::nip19::ToBech32 as _;
@@ -140,6 +142,42 @@ impl FakeProvider {
     /// Answers with a text.
     pub fn say(&self, asked: &Asked, text: &str) {
         self.send(asked, &self.response(asked, &text_result(text)));
+    }
+}
+
+/// A provider in a thread of its own, until this is dropped.
+pub struct Serving {
+    tools: Arc<Mutex<Value>>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl FakeProvider {
+    /// Goes on by itself: what is to be run is given to `answer`.
+    pub fn serve(mut self, answer: impl Fn(&Self, &Asked) + Send + 'static) -> Serving {
+        let serving = Serving { tools: Arc::new(Mutex::new(self.tools.clone())), is_over: Arc::default() };
+        let (tools, is_over) = (serving.tools.clone(), serving.is_over.clone());
+        std::thread::spawn(move || {
+            while !is_over.load(Ordering::Relaxed) {
+                let current = |own: &mut Value| own.clone_from(&tools.lock().unwrap_or_else(PoisonError::into_inner));
+                if let Some(asked) = self.attend(current) {
+                    answer(&self, &asked);
+                }
+            }
+        });
+        serving
+    }
+}
+
+impl Serving {
+    /// Has other tools from now on.
+    pub fn offer(&self, tools: &Value) {
+        self.tools.lock().unwrap_or_else(PoisonError::into_inner).clone_from(tools);
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
     }
 }
 

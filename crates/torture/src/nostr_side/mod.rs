@@ -22,6 +22,7 @@ pub mod random;
 pub mod scene;
 pub mod sealed;
 pub mod shop;
+pub mod terminal;
 pub mod weather;
 pub mod world;
 

@@ -7,18 +7,16 @@ use rialto_payment::wallet::Order;
 use rialto_wallet::testing::sign_invoice;
 use serde_json::json;
 
-use super::crowd::{CUSTOMERS, Crowd, Job, PRICE, TRIES, note};
-use torture::market::Market;
-use torture::nostr_side::customer::{Customer, FEEDBACK, RESPONSE};
-use torture::nostr_side::event::{Draft, hex_key};
-use torture::nostr_side::sealed;
-use torture::stage::runner::{Case, case};
+use super::super::crowd::{CUSTOMERS, Count, Crowd, Job, PRICE, note};
+use crate::market::Market;
+use crate::nostr_side::customer::{Customer, FEEDBACK, RESPONSE};
+use crate::nostr_side::event::{Draft, hex_key};
+use crate::nostr_side::sealed;
 
-pub(super) const CASES: &[Case] = &[
-    case!(a_zap_receipt_is_no_payment),
-    case!(another_calls_payment_is_no_payment),
-    case!(what_a_customer_says_is_no_payment),
-];
+/// Which of several variants a number has: every customer tries each, and a few tries have all.
+fn turn(number: usize, variants: usize) -> usize {
+    (number + number / CUSTOMERS) % variants
+}
 
 /// The receipt of NIP-57 for a call, as the wallet of whoever was paid would write it.
 fn receipt(customer: &Customer, job: &Job, invoice: &str, preimage: &str) -> Draft {
@@ -44,38 +42,43 @@ fn tell(customer: &Customer, signer: &Keys, draft: &Draft, number: usize) {
     assert!(taken, "the relay refused a forgery: {why}");
 }
 
-/// Three hundred receipts for the same hundred calls; after each hundred, others are paid in earnest.
-fn a_zap_receipt_is_no_payment() {
+/// Receipts for calls that wait; afterwards others are paid in earnest.
+fn receipts(tries: usize, forge: &(dyn Fn(&Customer, &Job) + Sync)) -> Count {
     let crowd = Crowd::new(Market::plain(), &[]);
-    let jobs = crowd.quotes("unpaid", TRIES);
-    let mut paid = Vec::new();
-    let mut check = |case: &str, forge: &(dyn Fn(&Customer, &Job) + Sync)| {
-        crowd.each_of(&jobs, forge);
-        let (more, unserved) = crowd.pay_some(case);
-        paid.extend(more);
-        crowd.all_wait(&jobs);
-        crowd.report(case, &paid, unserved);
-    };
-    check("zap receipt by the customer", &|customer, job| {
+    let jobs = crowd.quotes("unpaid", tries);
+    crowd.each_of(&jobs, forge);
+    let (paid, unserved) = crowd.pay_some("paid");
+    crowd.all_wait(&jobs);
+    let earned = PRICE * paid.len() as u64;
+    crowd.market.wait_for_balances(earned, earned);
+    crowd.count(&paid, unserved)
+}
+
+pub(super) fn receipt_by_the_customer(tries: usize) -> Count {
+    receipts(tries, &|customer, job| {
         let draft = receipt(customer, job, &job.invoice, &"7".repeat(64));
         tell(customer, &customer.keys, &draft, job.number);
-    });
-    check("zap receipt by a stranger", &|customer, job| {
+    })
+}
+
+pub(super) fn receipt_by_a_stranger(tries: usize) -> Count {
+    receipts(tries, &|customer, job| {
         let draft = receipt(customer, job, &job.invoice, &"7".repeat(64));
         tell(customer, &Keys::generate(), &draft, job.number);
-    });
-    check("zap receipt for another invoice", &|customer, job| {
+    })
+}
+
+pub(super) fn receipt_for_another_invoice(tries: usize) -> Count {
+    receipts(tries, &|customer, job| {
         let preimage = Preimage::generate().unwrap();
         let order = Order { amount: Msat::from_sat(PRICE).unwrap(), memo: job.id.clone(), expiry: 600 };
         let other = sign_invoice(&order, preimage.hash()).unwrap();
         let draft = receipt(customer, job, &other, &preimage.reveal_hex());
         tell(customer, &customer.keys, &draft, job.number);
-    });
-    let earned = PRICE * paid.len() as u64;
-    crowd.market.wait_for_balances(earned, earned);
+    })
 }
 
-fn another_calls_payment_is_no_payment() {
+pub(super) fn another_calls_payment(tries: usize) -> Count {
     let crowd = Crowd::new(Market::plain(), &[]);
     let first = crowd.quotes("paid-before", CUSTOMERS);
     let preimages = crowd.each_of(&first, |_, job| {
@@ -83,16 +86,16 @@ fn another_calls_payment_is_no_payment() {
         receipt.preimage.unwrap().reveal_hex()
     });
     let mut unserved = crowd.unserved(&first);
-    let jobs = crowd.quotes("unpaid", TRIES);
+    let jobs = crowd.quotes("unpaid", tries);
     crowd.each_of(&jobs, |customer, job| {
         let (paid, preimage) = (&first[job.customer], &preimages[job.customer]);
-        let neighbour = &jobs[(job.number + 1) % TRIES];
+        let neighbour = &jobs[(job.number + 1) % tries];
         assert_ne!(neighbour.customer, job.customer);
         let offer = |request: &str, token: &str| {
             let content = json!({ "request": request, "token": token });
             customer.ask_sealed("pay-execution", &content).error()
         };
-        match (job.number / CUSTOMERS) % 5 {
+        match turn(job.number, 5) {
             // The proof of a payment, which is real, but was for something else.
             0 => tell(customer, &customer.keys, &receipt(customer, job, &paid.invoice, preimage), job.number),
             1 => assert_eq!(offer(&job.id, preimage), "invalid_input"),
@@ -111,25 +114,26 @@ fn another_calls_payment_is_no_payment() {
     unserved += more;
     paid.extend(first);
     crowd.all_wait(&jobs);
-    crowd.report("another call's payment", &paid, unserved);
+    crowd.count(&paid, unserved)
 }
 
 /// Whatever a customer can write into a request, or beside it.
-fn what_a_customer_says_is_no_payment() {
+pub(super) fn what_a_customer_says(tries: usize) -> Count {
     let crowd = Crowd::new(Market::holding(), &[]);
     let preimage = Preimage::generate().unwrap();
     let order = Order { amount: Msat::from_sat(PRICE).unwrap(), memo: String::new(), expiry: 600 };
     let (invoice, preimage) = (sign_invoice(&order, preimage.hash()).unwrap(), preimage.reveal_hex());
     let msat = (PRICE * 1000).to_string();
-    let ids = crowd.each(TRIES, |index, number| {
+    let ids = crowd.each(tries, |index, number| {
         let customer = &crowd.customers[index];
         let tag = format!("unpaid-{number}");
         let mut content = note(&tag);
-        if number / CUSTOMERS == 0 {
+        let turn = turn(number, 10);
+        if turn == 0 {
             content["metadata"] = json!({ "paid": true, "amount": PRICE, "preimage": preimage });
         }
         let draft = customer.draft("execute-tool", &content);
-        let draft = match number / CUSTOMERS {
+        let draft = match turn {
             1 => draft.tag(&["preimage", &preimage]),
             2 => draft.tag(&["amount", &msat, &invoice]),
             3 => draft.tag(&["invoice", &invoice]).tag(&["bolt11", &invoice]),
@@ -145,7 +149,7 @@ fn what_a_customer_says_is_no_payment() {
             let draft = Draft::new(kind, text).tag(&["e", &id]).tag(&["p", &customer.provider]).tag(&["p", &me]);
             draft.tag(&["amount", &msat, &invoice])
         };
-        match number / CUSTOMERS {
+        match turn {
             7 => tell(customer, &customer.keys, &about(FEEDBACK, "").tag(&["status", "success"]), number),
             8 => tell(customer, &customer.keys, &about(FEEDBACK, "").tag(&["status", "payment-accepted"]), number),
             9 => {
@@ -161,5 +165,5 @@ fn what_a_customer_says_is_no_payment() {
         let words = answers.statuses();
         assert!(words == ["payment-required"] || words == ["error"], "{answers:#?}");
     }
-    crowd.report("other claims", &paid, unserved);
+    crowd.count(&paid, unserved)
 }

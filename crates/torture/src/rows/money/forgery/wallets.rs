@@ -4,24 +4,14 @@ use nostr::key::Keys;
 use rialto_payment::invoice::Invoice;
 use serde_json::json;
 
-use super::crowd::{CUSTOMERS, Crowd, PRICE, TRIES, note};
-use torture::market::{Market, PROVIDER};
-use torture::nostr_side::PATIENCE;
-use torture::nostr_side::client::Client;
-use torture::nostr_side::customer::Customer;
-use torture::nostr_side::event::{Draft, Event};
-use torture::nostr_side::log::{Log, until};
-use torture::nostr_side::sealed;
-use torture::stage::runner::{Case, case};
-
-pub(super) const CASES: &[Case] = &[
-    case!(an_invoice_over_nothing_is_not_passed_on),
-    case!(an_invoice_in_the_wrong_unit_is_not_passed_on),
-    case!(a_payment_that_is_told_many_times_is_one_payment),
-    case!(an_invoice_is_for_one_call),
-    case!(what_a_stranger_says_in_a_wallets_name_is_no_payment),
-    case!(what_the_wallet_does_not_confirm_is_no_payment),
-];
+use super::super::crowd::{CUSTOMERS, Count, Crowd, PRICE, note};
+use crate::market::{Market, PROVIDER};
+use crate::nostr_side::PATIENCE;
+use crate::nostr_side::client::Client;
+use crate::nostr_side::customer::Customer;
+use crate::nostr_side::event::{Draft, Event};
+use crate::nostr_side::log::{Log, until};
+use crate::nostr_side::sealed;
 
 /// More than there are requests.
 const ALWAYS: &str = "times=1000000";
@@ -45,39 +35,39 @@ fn listen(crowd: &Crowd, kinds: &[u32]) -> (Client, Log<Event>) {
 }
 
 /// A wallet that makes invoices with these two faults by turns: nobody ever sees one of them.
-fn unquotable(case: &str, faults: [&str; 2]) {
+fn unquotable(tries: usize, faults: [&str; 2]) -> Count {
     let crowd = Crowd::new(Market::holding(), &[]);
     for effect in faults {
-        fault(&crowd, &format!("account={PROVIDER} method=make_hold_invoice times={} {effect}", TRIES / 2));
+        fault(&crowd, &format!("account={PROVIDER} method=make_hold_invoice times={} {effect}", tries / 2));
     }
-    crowd.each(TRIES, |index, number| {
+    crowd.each(tries, |index, number| {
         let customer = &crowd.customers[index];
         let id = customer.post(&customer.draft("execute-tool", &note(&format!("unpaid-{number}"))));
         let answers = customer.answers(&id);
         assert_eq!((answers.error().as_str(), answers.statuses()), ("busy", vec!["error"]), "{answers:#?}");
     });
     let (paid, unserved) = crowd.pay_some("paid");
-    crowd.report(case, &paid, unserved);
+    crowd.count(&paid, unserved)
 }
 
-fn an_invoice_over_nothing_is_not_passed_on() {
-    unquotable("invoice over nothing", ["no-amount", "zero-amount"]);
+pub(super) fn an_invoice_over_nothing(tries: usize) -> Count {
+    unquotable(tries, ["no-amount", "zero-amount"])
 }
 
-fn an_invoice_in_the_wrong_unit_is_not_passed_on() {
-    unquotable("invoice in the wrong unit", ["thousandfold", "thousandth"]);
+pub(super) fn an_invoice_in_the_wrong_unit(tries: usize) -> Count {
+    unquotable(tries, ["thousandfold", "thousandth"])
 }
 
-fn a_payment_that_is_told_many_times_is_one_payment() {
+pub(super) fn a_payment_told_many_times(tries: usize) -> Count {
     let crowd = Crowd::new(Market::holding(), &[]);
     let (link, notices) = listen(&crowd, &[NOTICE]);
     for method in ["lookup_invoice", "settle_hold_invoice", "pay_invoice"] {
         fault(&crowd, &format!("method={method} {ALWAYS} twice"));
     }
-    let jobs = crowd.quotes("paid", TRIES);
+    let jobs = crowd.quotes("paid", tries);
     let mut unserved = crowd.pay(&jobs);
     let told = notices.look(<[Event]>::to_vec);
-    assert!(told.len() >= 2 * TRIES, "each is told twice: {}", told.len());
+    assert!(told.len() >= 2 * tries, "each is told twice: {}", told.len());
     for _ in 0..3 {
         told.iter().for_each(|notice| link.send(&json!(["EVENT", notice])));
     }
@@ -85,18 +75,18 @@ fn a_payment_that_is_told_many_times_is_one_payment() {
     crowd.customers.iter().for_each(Customer::barrier);
     let after = crowd.quotes("after", CUSTOMERS);
     unserved += crowd.pay(&after);
-    let earned = PRICE * (TRIES + CUSTOMERS) as u64;
+    let earned = PRICE * (tries + CUSTOMERS) as u64;
     crowd.market.wait_for_balances(earned, earned);
     let all = [jobs, after].concat();
-    crowd.report("payment told many times", &all, unserved);
+    crowd.count(&all, unserved)
 }
 
-fn an_invoice_is_for_one_call() {
+pub(super) fn one_invoice_for_two_calls(tries: usize) -> Count {
     let crowd = Crowd::new(Market::plain(), &[]);
     let jobs = crowd.quotes("paid-first", CUSTOMERS);
     let again = |name: &str| {
-        fault(&crowd, &format!("account={PROVIDER} method=make_invoice times={} same-invoice", TRIES / 2));
-        crowd.each(TRIES / 2, |index, number| {
+        fault(&crowd, &format!("account={PROVIDER} method=make_invoice times={} same-invoice", tries / 2));
+        crowd.each(tries / 2, |index, number| {
             let customer = &crowd.customers[index];
             let id = customer.post(&customer.draft("execute-tool", &note(&format!("unpaid-{name}-{number}"))));
             let answers = customer.answers(&id);
@@ -110,14 +100,14 @@ fn an_invoice_is_for_one_call() {
     let (mut paid, more) = crowd.pay_some("paid");
     unserved += more;
     paid.extend(jobs);
-    crowd.report("one invoice for two calls", &paid, unserved);
+    crowd.count(&paid, unserved)
 }
 
-fn what_a_stranger_says_in_a_wallets_name_is_no_payment() {
+pub(super) fn a_wallets_answer_by_a_stranger(tries: usize) -> Count {
     let crowd = Crowd::new(Market::plain(), &[]);
     let (link, requests) = listen(&crowd, &[WALLET_REQUEST]);
     fault(&crowd, &format!("account={PROVIDER} method=lookup_invoice {ALWAYS} stranger-settles"));
-    let jobs = crowd.quotes("unpaid", TRIES);
+    let jobs = crowd.quotes("unpaid", tries);
     // Who asks the wallet can be seen on the relay, and told what was not asked.
     let asked = requests.look(<[Event]>::to_vec);
     let client = asked.iter().find(|event| !event.pubkey.is_empty()).unwrap();
@@ -136,21 +126,21 @@ fn what_a_stranger_says_in_a_wallets_name_is_no_payment() {
     }
     let (paid, unserved) = crowd.pay_some("paid");
     crowd.all_wait(&jobs);
-    crowd.report("wallet's answer by a stranger", &paid, unserved);
+    crowd.count(&paid, unserved)
 }
 
-fn what_the_wallet_does_not_confirm_is_no_payment() {
+pub(super) fn told_but_not_confirmed(tries: usize) -> Count {
     let crowd = Crowd::new(Market::plain(), &[]);
     let (_link, notices) = listen(&crowd, &[NOTICE]);
     fault(&crowd, &format!("account={PROVIDER} method=lookup_invoice {ALWAYS} unsettled"));
-    let jobs = crowd.quotes("job", TRIES);
+    let jobs = crowd.quotes("job", tries);
     crowd.each_of(&jobs, |_, job| crowd.market.pay(&job.invoice).unwrap());
-    until("the wallet says that it was paid", PATIENCE, || notices.look(<[Event]>::len) >= TRIES);
+    until("the wallet says that it was paid", PATIENCE, || notices.look(<[Event]>::len) >= tries);
     crowd.customers.iter().for_each(Customer::barrier);
     crowd.all_wait(&jobs);
     assert_eq!(crowd.market.world.effects(), [""; 0], "it ran before the wallet had confirmed it");
     // Once it confirms them, they are served.
     crowd.market.bank.faults().clear();
     let unserved = crowd.unserved(&jobs);
-    crowd.report("told, but not confirmed", &jobs, unserved);
+    crowd.count(&jobs, unserved)
 }
