@@ -22,7 +22,7 @@ pub(super) struct Disk {
     /// Requests of which something could not be noted, and has not been since. Such a one may be answered once more: better
     /// that than not at all.
     pub(super) shaky: BTreeSet<Id>,
-    /// Those of which nothing could be: whoever is told so may come again.
+    /// Those of which nothing could be, or not before a crash: whoever comes next cannot know what was said.
     unheard: BTreeSet<Id>,
     /// The next step to there is not taken.
     pub(super) refused: Option<Stage>,
@@ -39,6 +39,8 @@ impl Disk {
     /// The process that used it is gone.
     pub(super) fn lost(&mut self) {
         self.process += 1;
+        // What it could not note before its end, nobody will.
+        self.unheard.extend(&self.shaky);
         if let Some(written) = &self.written {
             self.model = written.clone();
         }
