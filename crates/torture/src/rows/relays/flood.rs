@@ -113,7 +113,6 @@ fn flood(relay: &FakeRelay, key: &str, junk: &[String], over: &AtomicBool, said:
         if over.load(Ordering::Relaxed) {
             return;
         }
-        #[expect(clippy::cast_precision_loss, reason = "no count here comes near the limit")]
         let due = Duration::from_secs_f64(f64::from(number) / RATE);
         if number % 50 == 0 {
             std::thread::sleep(due.saturating_sub(begun.elapsed()));

@@ -44,8 +44,8 @@ struct Stage {
 
 impl Stage {
     /// Asks by a new customer, in both sealed forms; what it must end with.
-    fn ask(&mut self, tool: &str, arguments: Value, expected: &'static str) {
-        self.ask_by(Keys::generate, expected, |form, to| call(form, to, tool, &arguments));
+    fn ask(&mut self, tool: &str, arguments: &Value, expected: &'static str) {
+        self.ask_by(Keys::generate, expected, |form, to| call(form, to, tool, arguments));
     }
 
     fn ask_by(&mut self, who: impl Fn() -> Keys, expected: &'static str, draft: impl Fn(Form, &str) -> Draft) {
@@ -80,13 +80,13 @@ fn by_a_provider(score: &mut Score) {
     for (tool, code) in
         [("sulk", "tool_error"), ("broken", "tool_error"), ("hang", "timeout"), ("crash", "upstream_unavailable")]
     {
-        stage.ask(tool, secret.clone(), code);
+        stage.ask(tool, &secret, code);
         stage.wait();
     }
     // What cannot be asked, and who may not ask.
-    stage.ask("no such tool", secret.clone(), "unknown_tool");
-    stage.ask("nap", json!({ "ms": CANARY }), "invalid_input");
-    stage.ask("large", json!({ "size": 300_000, "tag": CANARY }), "result_too_large");
+    stage.ask("no such tool", &secret, "unknown_tool");
+    stage.ask("nap", &json!({ "ms": CANARY }), "invalid_input");
+    stage.ask("large", &json!({ "size": 300_000, "tag": CANARY }), "result_too_large");
     stage.ask_by(|| stranger.clone(), "unauthorized", |form, to| call(form, to, "meta", &secret));
     let old = |form: Form, to: &str| call(form, to, "meta", &secret).at(now() - 4_000);
     stage.ask_by(Keys::generate, "stale_request", old);
@@ -94,12 +94,12 @@ fn by_a_provider(score: &mut Score) {
         call(form, to, "meta", &json!({})).with_content(&format!("{{\"name\":\"{CANARY}\""))
     });
     // Money: one that is not paid, and one that is.
-    stage.ask("note", secret.clone(), "payment_expired");
-    stage.ask("note", secret.clone(), "success");
+    stage.ask("note", &secret, "payment_expired");
+    stage.ask("note", &secret, "success");
     pay(&mut stage);
     stage.wait();
     // A call that runs when the provider is killed.
-    stage.ask("gate", json!({ "name": CANARY, "tag": CANARY }), "outcome_unknown");
+    stage.ask("gate", &json!({ "name": CANARY, "tag": CANARY }), "outcome_unknown");
     until("both run", PATIENCE, || stage.market.world.times(&format!("gate {CANARY}")) == 2);
     provider.process.kill();
     provider = stage.market.serve(&flags);
@@ -109,7 +109,7 @@ fn by_a_provider(score: &mut Score) {
     for reason in ["invalid: kind 1059", "pow: difficulty 8 wanted", "auth-required: who", "blocked: no wraps"] {
         relay.judge(move |event, _| if event.kind == WRAP { Verdict::Refuse(reason) } else { Verdict::Accept });
         let heard = relay.published().len();
-        stage.ask("meta", secret.clone(), "success");
+        stage.ask("meta", &secret, "success");
         let is_tried = || relay.published_from(heard).iter().filter(|event| event.kind == WRAP).count() > 2;
         until("it was tried", PATIENCE, is_tried);
         if !reason.starts_with("blocked") {
