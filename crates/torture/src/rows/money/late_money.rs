@@ -210,7 +210,12 @@ fn at_the_edge(kind: Kind, setting: Setting) -> Count {
 /// Paid calls of tools that do not answer in time.
 fn slow_tools(kind: Kind, setting: Setting) -> Count {
     let crowd = serve(kind, &[]);
-    let jobs = crowd.each(setting.choose(CUSTOMERS, 40), |customer, number| {
+    // What a plain wallet has taken is credited, and would pay for a customer's next call.
+    let count = match kind {
+        Kind::Holding => setting.choose(CUSTOMERS, 40),
+        Kind::Plain => CUSTOMERS,
+    };
+    let jobs = crowd.each(count, |customer, number| {
         let (tool, tag) = (if number % 2 == 0 { "nap" } else { "hang" }, format!("slow-{number}"));
         let content = json!({ "name": tool, "parameters": { "ms": 3000, "tag": tag }, "timeout": 500 });
         let asker = &crowd.customers[customer];
