@@ -54,7 +54,7 @@ impl Session {
     fn lines(&mut self, mut line: impl FnMut(&[u8])) -> io::Result<()> {
         loop {
             if self.filled == self.buffer.len() {
-                return Err(broken("a line longer than the driver's buffer"));
+                self.buffer.resize(self.filled * 2, 0);
             }
             let read = self.process.receive(&mut self.buffer[self.filled..])?;
             let end = self.filled + read;
@@ -93,6 +93,33 @@ impl Session {
             answer?;
         }
         Ok(latencies)
+    }
+
+    /// Asks for all tools, page by page; there must be so many.
+    pub fn list(&mut self, tools: usize) -> io::Result<()> {
+        const NEXT: &[u8] = b"\"nextCursor\":";
+        let (mut found, mut params) = (0, String::new());
+        loop {
+            let expected = self.next;
+            self.next += 1;
+            let request = format!(r#"{{"jsonrpc":"2.0","id":{expected},"method":"tools/list"{params}}}"#);
+            self.process.send(format!("{request}\n").as_bytes())?;
+            let (mut cursor, mut is_answered) = (None, false);
+            self.lines(|line| {
+                is_answered |= id(line) == Some(expected);
+                found += memchr::memmem::find_iter(line, b"\"inputSchema\"").count();
+                cursor = memchr::memmem::rfind(line, NEXT).map(|place| {
+                    let value = &line[place + NEXT.len()..];
+                    let end = value.iter().skip(1).position(|byte| *byte == b'"').map_or(0, |end| end + 2);
+                    String::from_utf8_lossy(&value[..end]).into_owned()
+                });
+            })?;
+            match cursor {
+                Some(cursor) if is_answered => params = format!(r#","params":{{"cursor":{cursor}}}"#),
+                None if is_answered && found == tools => return Ok(()),
+                _ => return Err(broken(format!("{found} tools instead of {tools}"))),
+            }
+        }
     }
 
     /// Keeps [`IN_FLIGHT`] calls waiting until all are answered; returns the time of each in nanoseconds.

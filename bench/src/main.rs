@@ -4,13 +4,16 @@
 //! One driver for all subjects: it starts the subject as a child process, talks JSON-RPC over its pipes and reads the
 //! subject's own CPU time and memory from `/proc`. See `README.md` for how to run it and how to read the result.
 
+mod all;
 mod context;
 mod drive;
+mod growth;
 mod http;
 mod ledger;
 mod measure;
 mod nostr;
 mod process;
+mod row;
 mod soak;
 mod subject;
 mod table;
@@ -21,6 +24,8 @@ pub type Failure = Box<dyn Error>;
 
 const USAGE: &str = "\
 usage: rialto-bench [--quick] [--json] [--rounds N] [--only TEXT]
+       rialto-bench all [--help]
+       rialto-bench growth [--help]
        rialto-bench soak [--calls N]
        rialto-bench http [--help]
        rialto-bench nostr [--help]
@@ -62,17 +67,18 @@ fn options() -> Result<Options, Failure> {
 }
 
 fn run() -> Result<(), Failure> {
-    if env::args().nth(1).is_some_and(|word| word == "http") {
-        return http::run(env::args().skip(2));
-    }
-    if env::args().nth(1).is_some_and(|word| word == "nostr") {
-        return nostr::run(env::args().skip(2));
-    }
-    if env::args().nth(1).is_some_and(|word| word == "context") {
-        return context::run(env::args().skip(2));
-    }
-    if env::args().nth(1).is_some_and(|word| word == "ledger") {
-        return ledger::run(env::args().skip(2));
+    let part = env::args().nth(1);
+    let arguments = env::args().skip(2);
+    match part.as_deref() {
+        Some("all") => return all::run(arguments),
+        Some("growth") => return growth::run(arguments),
+        Some("http") => return http::run(arguments),
+        Some("nostr") => return nostr::run(arguments),
+        Some("context") => return context::run(arguments),
+        Some("ledger") => return ledger::run(arguments),
+        // A server with many tools, as the gateway starts it when the cost of a catalogue is measured.
+        Some(growth::SERVER) => return growth::serve(arguments),
+        _ => {}
     }
     let options = options()?;
     let rialto = subject::build_rialto()?;

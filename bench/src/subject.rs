@@ -28,7 +28,13 @@ pub struct Subject {
 pub const OUR_SERVER: &str = "rialto mcp example";
 pub const OUR_GATEWAY: &str = "rialto gateway → rmcp echo";
 pub const OUR_BOTH: &str = "rialto gateway → rialto mcp example";
-pub const RMCP_PIPES: &str = "rmcp 3.8.0, stdio_pipes()";
+pub const SDKS: [&str; 5] = [
+    "rmcp 3.8.0, stdio_pipes()",
+    "rmcp 3.8.0, stdio()",
+    "TypeScript SDK 1.32.2",
+    "TypeScript SDK 2.4.0",
+    "Python SDK 2.3.0",
+];
 pub const RMCP_PROXIES: [&str; 2] = ["typed rmcp proxy, 1 thread → rmcp echo", "typed rmcp proxy, threads → rmcp echo"];
 
 fn root() -> PathBuf {
@@ -85,11 +91,11 @@ pub fn all(rialto: &Path) -> Vec<Subject> {
     let proxy = text(&rmcp("proxy"));
     vec![
         native(OUR_SERVER, rialto, &[&own, "mcp", "example"]),
-        native(RMCP_PIPES, &rmcp("echo"), &[&echo]),
-        native("rmcp 3.8.0, stdio()", &rmcp("echo"), &[&echo, "--blocking-stdio"]),
-        script("TypeScript SDK 1.32.2", Speed::Node, "node", &node("echo-v1.mjs")),
-        script("TypeScript SDK 2.4.0", Speed::Node, "node", &node("echo-v2.mjs")),
-        script("Python SDK 2.3.0", Speed::Python, &text(&python), &peers.join("python/echo.py")),
+        native(SDKS[0], &rmcp("echo"), &[&echo]),
+        native(SDKS[1], &rmcp("echo"), &[&echo, "--blocking-stdio"]),
+        script(SDKS[2], Speed::Node, "node", &node("echo-v1.mjs")),
+        script(SDKS[3], Speed::Node, "node", &node("echo-v2.mjs")),
+        script(SDKS[4], Speed::Python, &text(&python), &peers.join("python/echo.py")),
         native(OUR_GATEWAY, &rmcp("echo"), &[&gateway[..], &[&echo]].concat()),
         native(RMCP_PROXIES[0], &rmcp("proxy"), &[&proxy, "--", &echo]),
         native(RMCP_PROXIES[1], &rmcp("proxy"), &[&proxy, "--threads", "--", &echo]),

@@ -1,4 +1,4 @@
-//! The result as Markdown or JSON: a table, then the figures we promise and whether they hold.
+//! The result over stdio as Markdown or JSON: a table, then what we promise and whether it holds.
 
 use std::{fmt::Write as _, fs, thread};
 
@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::{
     measure::{Calls, Figures, Measured, Outcome},
-    subject::{OUR_BOTH, OUR_GATEWAY, OUR_SERVER, RMCP_PIPES, RMCP_PROXIES},
+    row::{self, Kind, Peer, Row, Target},
+    subject::{OUR_BOTH, OUR_GATEWAY, OUR_SERVER, RMCP_PROXIES, SDKS},
 };
 
 /// The best and the median of the rounds.
@@ -69,51 +70,46 @@ pub fn markdown(results: &[Measured], rounds: usize) -> String {
             }
         };
     }
-    let _ = writeln!(text, "\n| promise | best | median | target | holds |\n|---|---:|---:|---:|---|");
-    for Promise { what, value, target } in promises(results) {
-        let holds = if value.median <= target { "yes" } else { "no" };
-        let (best, median) = (number(value.best), number(value.median));
-        let _ = writeln!(text, "| {what} | {best} | {median} | ≤ {} | {holds} |", number(target));
-    }
+    let _ = write!(text, "\n{}", row::markdown(&rows(results)));
     text
 }
 
-struct Promise {
-    what: String,
-    value: Summary,
-    target: f64,
-}
-
-pub fn figures<'a>(results: &'a [Measured], wanted: &str) -> Option<&'a Figures> {
-    results.iter().find(|result| result.name == wanted).and_then(|result| match &result.outcome {
-        Outcome::Measured(figures) => Some(&**figures),
-        _ => None,
-    })
-}
-
-/// What we promise, as far as its subjects were measured.
-fn promises(results: &[Measured]) -> Vec<Promise> {
-    let mut promises = Vec::new();
-    let mut promise = |what: &str, value: Option<Summary>, target| {
-        promises.extend(value.map(|value| Promise { what: what.into(), value, target }));
-    };
-    let cpu = |name| figures(results, name).map(|figures| low(&figures.pipelined.cpu_us));
-    let ratio = |ours: Option<Summary>, theirs: Option<Summary>| {
-        let (ours, theirs) = ours.zip(theirs)?;
-        Some(Summary { best: ours.best / theirs.best, median: ours.median / theirs.median })
-    };
-    // The better of both runtimes: the comparison must not flatter us.
-    let proxy = RMCP_PROXIES.into_iter().filter_map(cpu).min_by(|a, b| a.median.total_cmp(&b.median));
-    promise("echo, CPU per call, 64 in flight: rialto ÷ rmcp", ratio(cpu(OUR_SERVER), cpu(RMCP_PIPES)), 0.25);
-    promise("gateway, CPU µs per call → rmcp echo", cpu(OUR_GATEWAY), 10.0);
-    promise("gateway, CPU µs per call → rialto", cpu(OUR_BOTH), 10.0);
-    promise("gateway, CPU per call: rialto ÷ typed rmcp proxy", ratio(cpu(OUR_GATEWAY), proxy), 0.25);
-    for name in [OUR_SERVER, OUR_GATEWAY] {
-        let measured = figures(results, name);
-        promise(&format!("{name}: start-up ms"), measured.map(|figures| low(&figures.startup_ms)), 10.0);
-        promise(&format!("{name}: idle MB"), measured.map(|figures| low(&figures.idle_mb)), 10.0);
+/// One kind of figure of a subject, a value per round, or why there is none.
+pub fn values(results: &[Measured], wanted: &str, pick: fn(&Figures) -> &[f64]) -> Result<Vec<f64>, String> {
+    let result = results.iter().find(|result| result.name == wanted).ok_or("not measured")?;
+    match &result.outcome {
+        Outcome::Measured(figures) => Ok(pick(figures).to_vec()),
+        Outcome::NotInstalled => Err("not installed".to_owned()),
+        Outcome::Failed(error) => Err(format!("failed: {error}")),
     }
-    promises
+}
+
+/// What we promise, as far as it was measured.
+pub fn rows(results: &[Measured]) -> Vec<Row> {
+    let peers = |names: &[&'static str], pick: fn(&Figures) -> &[f64]| -> Vec<Peer> {
+        names.iter().map(|name| (*name, values(results, name, pick))).collect()
+    };
+    let row = |what: String, kind, ours: &str, others: &[&'static str], pick: fn(&Figures) -> &[f64]| {
+        Row::new("stdio", what, kind, values(results, ours, pick)).against(peers(others, pick))
+    };
+    let many: fn(&Figures) -> &[f64] = |figures| &figures.pipelined.cpu_us;
+    let one: fn(&Figures) -> &[f64] = |figures| &figures.sequential.cpu_us;
+    let mut rows = Vec::new();
+    for (subject, ours, others) in [("echo", OUR_SERVER, &SDKS[..]), ("gateway", OUR_GATEWAY, &RMCP_PROXIES[..])] {
+        let what = format!("{subject}, CPU µs/call");
+        rows.push(row(format!("{what}, 64 in flight"), Kind::Cpu, ours, others, many).target(Target::Ratio(0.25)));
+        rows.push(row(format!("{what}, one by one"), Kind::Cpu, ours, others, one));
+        let startup = row(format!("{subject}, start-up ms"), Kind::Wall, ours, others, |figures| &figures.startup_ms);
+        rows.push(startup.target(Target::AtMost(10.0)));
+        let idle = row(format!("{subject}, idle MB"), Kind::Memory, ours, others, |figures| &figures.idle_mb);
+        rows.push(idle.target(Target::AtMost(10.0)));
+    }
+    for (name, ours) in [("rmcp echo", OUR_GATEWAY), ("rialto", OUR_BOTH)] {
+        let what = format!("gateway → {name}, CPU µs/call, 64 in flight");
+        rows.push(row(what, Kind::Cpu, ours, &[], many).target(Target::AtMost(10.0)));
+    }
+    rows.retain(|row| row.ours.as_ref().err().is_none_or(|reason| reason != "not measured"));
+    rows
 }
 
 pub fn json(results: &[Measured]) -> Value {
@@ -138,11 +134,10 @@ pub fn json(results: &[Measured]) -> Value {
             "after_mb": summary(low(&figures.after_mb)),
         }),
     };
-    let promise = |Promise { what, value, target }: &Promise| json!({ "what": what, "value": summary(*value), "target": target, "holds": value.median <= *target });
     json!({
         "machine": machine(),
         "subjects": results.iter().map(subject).collect::<Vec<_>>(),
-        "promises": promises(results).iter().map(promise).collect::<Vec<_>>(),
+        "rows": row::json(&rows(results)),
     })
 }
 

@@ -7,14 +7,21 @@ mod peer;
 mod server;
 
 use std::{
+    fmt::Write as _,
     fs, io,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
     time::{Duration, Instant},
+};
+
+use nix::sys::{
+    resource::{UsageWho, getrusage},
+    time::{TimeVal, TimeValLike as _},
 };
 
 use crate::{
     Failure,
+    row::{self, Kind, Report, Row, Target},
     subject::build_rialto,
     table::{machine, median},
 };
@@ -31,36 +38,44 @@ usage: rialto-bench context [--quick] [--documents N]... [--rialto FILE]
 /// What queries may spend.
 const BUDGET: u64 = 4000;
 
-struct Options {
-    sizes: Vec<usize>,
+pub struct Options {
+    pub sizes: Vec<usize>,
     calls: usize,
     rounds: usize,
     rialto: Option<PathBuf>,
 }
 
+impl Options {
+    pub fn new(quick: bool) -> Self {
+        let (sizes, calls, rounds) = if quick { (vec![1000], 200, 2) } else { (vec![10_000, 100_000], 2000, 5) };
+        Self { sizes, calls, rounds, rialto: None }
+    }
+}
+
 fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, Failure> {
-    let mut options = Options { sizes: Vec::new(), calls: 2000, rounds: 5, rialto: None };
-    let mut quick = false;
+    let (mut sizes, mut quick, mut rialto) = (Vec::new(), false, None);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value\n\n{USAGE}"));
         match argument.as_str() {
             "--quick" => quick = true,
-            "--documents" => options.sizes.push(value()?.parse()?),
-            "--rialto" => options.rialto = Some(value()?.into()),
+            "--documents" => sizes.push(value()?.parse()?),
+            "--rialto" => rialto = Some(value()?.into()),
             _ => return Err(format!("unknown argument {argument}\n\n{USAGE}").into()),
         }
     }
-    if quick {
-        (options.calls, options.rounds) = (200, 2);
-    }
-    if options.sizes.is_empty() {
-        options.sizes = if quick { vec![1000] } else { vec![10_000, 100_000] };
-    }
-    Ok(options)
+    let usual = Options::new(quick);
+    let sizes = if sizes.is_empty() { usual.sizes } else { sizes };
+    Ok(Options { sizes, rialto, ..usual })
 }
 
 /// A folder that is removed at the end.
 struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        Self(std::env::temp_dir().join(format!("rialto-bench-context-{}", std::process::id())))
+    }
+}
 
 impl Drop for Scratch {
     fn drop(&mut self) {
@@ -71,13 +86,21 @@ impl Drop for Scratch {
 pub fn run(arguments: impl Iterator<Item = String>) -> Result<(), Failure> {
     let options = options(arguments)?;
     let rialto = options.rialto.clone().map_or_else(build_rialto, Ok)?;
-    println!("{}; {} rounds; CPU is that of the whole process, all threads.\n", machine(), options.rounds);
-    for size in &options.sizes {
-        let scratch = Scratch(std::env::temp_dir().join(format!("rialto-bench-context-{}", std::process::id())));
-        let bytes = write_corpus(&scratch.0.join("docs"), *size)?;
-        measure(&Stage { rialto: &rialto, folder: &scratch.0, options: &options }, *size, bytes)?;
-    }
+    print!("{}", report(&options, &rialto)?.text);
     Ok(())
+}
+
+pub fn report(options: &Options, rialto: &Path) -> Result<Report, Failure> {
+    let text = format!("{}; {} rounds; CPU is that of the whole process, all threads.\n\n", machine(), options.rounds);
+    let mut report = Report { text, rows: Vec::new() };
+    for size in &options.sizes {
+        eprint!("\r{size} documents{:40}", "");
+        let scratch = Scratch::new();
+        let bytes = write_corpus(&scratch.0.join("docs"), *size)?;
+        measure(&Stage { rialto, folder: &scratch.0, options }, *size, bytes, &mut report)?;
+    }
+    eprint!("\r{:60}\r", "");
+    Ok(report)
 }
 
 struct Stage<'a> {
@@ -95,15 +118,11 @@ impl Stage<'_> {
     /// Runs a program in the folder; gives its CPU time, its wall time and what it printed.
     fn run(&self, program: &Path, arguments: &[&str]) -> Result<(Duration, Duration, Vec<u8>), Failure> {
         let (cpu, begin) = (children_cpu()?, Instant::now());
-        let output = Command::new(program)
-            .args(arguments)
-            .current_dir(self.folder)
-            .envs(self.homes())
-            .stderr(Stdio::inherit())
-            .output()?;
+        let output = Command::new(program).args(arguments).current_dir(self.folder).envs(self.homes()).output()?;
         let wall = begin.elapsed();
         if !output.status.success() {
-            return Err(format!("{} {} failed", program.display(), arguments.join(" ")).into());
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("{} {} failed: {said}", program.display(), arguments.join(" ")).into());
         }
         Ok((children_cpu()? - cpu, wall, output.stdout))
     }
@@ -125,22 +144,24 @@ impl Stage<'_> {
     }
 }
 
-/// CPU time of all children that have ended; the kernel tells it in ticks of 10 ms.
+/// CPU time of all children that have ended.
 fn children_cpu() -> io::Result<Duration> {
-    let stat = fs::read_to_string("/proc/self/stat")?;
-    // The name in parentheses may hold spaces; cutime and cstime are the 14th and 15th field after it.
-    let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ').skip(13).take(2);
-    Ok(Duration::from_millis(fields.filter_map(|field| field.parse::<u64>().ok()).sum::<u64>() * 10))
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let duration = |time: TimeVal| Duration::from_micros(u64::try_from(time.num_microseconds()).unwrap_or(0));
+    Ok(duration(usage.user_time()) + duration(usage.system_time()))
 }
 
 fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-fn measure(stage: &Stage<'_>, size: usize, bytes: u64) -> Result<(), Failure> {
+fn measure(stage: &Stage<'_>, size: usize, bytes: u64, report: &mut Report) -> Result<(), Failure> {
     let megabytes = bytes as f64 / 1e6;
-    println!("## {size} documents, {megabytes:.1} MB\n\n| what | CPU ms | wall ms |\n|---|---:|---:|");
-    let row = |what: &str, cpu: f64, wall: f64| println!("| {what} | {cpu:.3} | {wall:.3} |");
+    let Report { text, rows } = report;
+    let _ = writeln!(text, "## {size} documents, {megabytes:.1} MB\n\n| what | CPU ms | wall ms |\n|---|---:|---:|");
+    let mut row = |what: &str, cpu: f64, wall: f64| {
+        let _ = writeln!(text, "| {what} | {cpu:.3} | {wall:.3} |");
+    };
     let build = ["context", "build", "--sources", "docs", "--cache", "caches/c"];
     let (cpu, wall, _) = stage.command(&build)?;
     row("build", milliseconds(cpu), milliseconds(wall));
@@ -151,7 +172,7 @@ fn measure(stage: &Stage<'_>, size: usize, bytes: u64) -> Result<(), Failure> {
     row("verify", milliseconds(cpu), milliseconds(wall));
     let expected = expected(stage)?;
 
-    let cold = |is_kept: bool| -> Result<(f64, f64), Failure> {
+    let cold = |is_kept: bool| -> Result<(Vec<f64>, f64), Failure> {
         let (mut cpu, mut wall) = (Vec::new(), Vec::new());
         for round in 0..stage.options.rounds {
             if !is_kept {
@@ -163,22 +184,23 @@ fn measure(stage: &Stage<'_>, size: usize, bytes: u64) -> Result<(), Failure> {
             wall.push(milliseconds(begin.elapsed()));
             cpu.push(milliseconds(server.process.cpu()?));
         }
-        Ok((median(&cpu), median(&wall)))
+        Ok((cpu, median(&wall)))
     };
     let (cpu, wall) = cold(false)?;
-    row("first answer of a new process, no index kept", cpu, wall);
+    row("first answer of a new process, no index kept", median(&cpu), wall);
     let (cold_cpu, wall) = cold(true)?;
-    row("first answer of a new process, index kept", cold_cpu, wall);
+    row("first answer of a new process, index kept", median(&cold_cpu), wall);
 
     let mut server = stage.server()?;
     for query in 0..QUERIES.len() {
         server.check(query, &expected)?;
     }
     let idle = server.process.resident()? as f64 / 1024.0;
-    println!(
+    let _ = writeln!(
+        text,
         "\n| a process that runs | in flight | CPU ms/call | p50 ms | p99 ms | calls/s |\n|---|---:|---:|---:|---:|---:|"
     );
-    let mut warm_cpu = f64::MAX;
+    let mut warm_cpu = Vec::new();
     for in_flight in [1, 16] {
         let mut rounds = Vec::new();
         for _ in 0..stage.options.rounds {
@@ -186,32 +208,81 @@ fn measure(stage: &Stage<'_>, size: usize, bytes: u64) -> Result<(), Failure> {
         }
         let of = |pick: fn(&server::Round) -> f64| median(&rounds.iter().map(pick).collect::<Vec<_>>());
         let cpu = of(|round| round.cpu_ms);
-        warm_cpu = if in_flight == 1 { cpu } else { warm_cpu };
+        if in_flight == 1 {
+            warm_cpu = rounds.iter().map(|round| round.cpu_ms).collect();
+        }
         let (p50, p99, rate) = (of(|round| round.p50_ms), of(|round| round.p99_ms), of(|round| round.per_second));
-        println!("| resolve | {in_flight} | {cpu:.4} | {p50:.3} | {p99:.3} | {rate:.0} |");
+        let _ = writeln!(text, "| resolve | {in_flight} | {cpu:.4} | {p50:.3} | {p99:.3} | {rate:.0} |");
     }
     let cpu = server.search(stage.options.calls / 4)?;
-    println!("| search | 1 | {cpu:.4} | | | |");
+    let _ = writeln!(text, "| search | 1 | {cpu:.4} | | | |");
     let after = server.process.resident()? as f64 / 1024.0;
-    println!("\nResident memory: {idle:.1} MB after {} calls, {after:.1} MB after all.\n", QUERIES.len());
+    let _ = writeln!(text, "\nResident memory: {idle:.1} MB after {} calls, {after:.1} MB after all.\n", QUERIES.len());
 
-    println!("| {size} documents | measured | target | holds |\n|---|---:|---:|---|");
-    let promise = |what: &str, value: f64, target: f64| {
-        let holds = if value <= target { "yes" } else { "no" };
-        println!("| {what} | {value:.3} | ≤ {target} | {holds} |");
+    let ours = peer::Ours { cold: median(&cold_cpu), warm: median(&warm_cpu) };
+    // With more it would take an hour.
+    let peer = if size <= 10_000 { peer::compare(stage, size, &ours, &expected, text)? } else { None };
+    let mut own = Vec::new();
+    let mut promise = |what: &str, kind, ours: Vec<f64>, theirs: Option<f64>, target: Option<f64>| {
+        let theirs = theirs.map(|value| vec![value]).ok_or_else(|| peer::NOT_THERE.to_owned());
+        let row = Row::new("context", format!("{size} documents, {what}"), kind, Ok(ours));
+        own.push(row.against([(peer::NAME, theirs)]).target(target.map_or(Target::None, Target::AtMost)));
     };
-    if size <= 10_000 {
-        promise("build, CPU ms", built, 3000.0);
-        promise("first answer of a new process, CPU ms", cold_cpu, 150.0);
-        promise("resolve in a process that runs, CPU ms", warm_cpu, 1.0);
+    let is_promised = size <= 10_000;
+    let promised = |target| is_promised.then_some(target);
+    promise("build, CPU ms", Kind::Cpu, vec![built], peer.as_ref().map(|peer| peer.build), promised(3000.0));
+    let first = peer.as_ref().map(|peer| peer.cold);
+    promise("first answer of a new process, CPU ms", Kind::Cpu, cold_cpu, first, promised(150.0));
+    promise("resolve, CPU ms/call", Kind::Cpu, warm_cpu, peer.as_ref().map(|peer| peer.warm), promised(1.0));
+    let memory =
+        Row::new("context", format!("{size} documents, memory ÷ corpus"), Kind::Memory, Ok(vec![after / megabytes]));
+    own.push(memory.target(Target::AtMost(3.0)));
+    let _ = writeln!(text, "{}", row::markdown(&own));
+    rows.extend(own);
+    Ok(())
+}
+
+/// What it costs with so many documents, in µs of CPU: a figure for each round.
+pub struct Grown {
+    /// Building, per document.
+    pub build_us: Vec<f64>,
+    /// An answer to a query that one document matches.
+    pub one_us: Vec<f64>,
+    /// An answer, as the mean of all queries.
+    pub all_us: Vec<f64>,
+}
+
+pub fn grown(rialto: &Path, size: usize, calls: usize, rounds: usize) -> Result<Grown, Failure> {
+    let scratch = Scratch::new();
+    write_corpus(&scratch.0.join("docs"), size)?;
+    let options = Options { calls, rounds, ..Options::new(true) };
+    let stage = Stage { rialto, folder: &scratch.0, options: &options };
+    let mut grown = Grown { build_us: Vec::new(), one_us: Vec::new(), all_us: Vec::new() };
+    // A small cache is built some times. What is deleted costs whoever creates files next, so everything stays until the end.
+    let builds = (500 / size).clamp(1, 5);
+    for round in 0..rounds {
+        let mut spent = Duration::ZERO;
+        for number in 0..builds {
+            let cache =
+                if (round, number) == (0, 0) { "caches/c".to_owned() } else { format!("more/{round}-{number}") };
+            fs::create_dir_all(scratch.0.join(if cache.starts_with('m') { "more" } else { "caches" }))?;
+            spent += stage.command(&["context", "build", "--sources", "docs", "--cache", &cache])?.0;
+        }
+        grown.build_us.push(spent.as_secs_f64() * 1e6 / (builds * size) as f64);
     }
-    promise("resident memory ÷ corpus", after / megabytes, 3.0);
-    println!();
-    if size > 10_000 {
-        // It would take an hour.
-        return Ok(());
+    let expected = expected(&stage)?;
+    let mut server = stage.server()?;
+    // Above 1,000, a number is in the heading of its document and nowhere else.
+    let last = (size - 1).to_string();
+    server.only(&last, &format!("document-{last}.md"), 10)?;
+    for query in 0..QUERIES.len() {
+        server.check(query, &expected)?;
     }
-    peer::compare(stage, size, &peer::Ours { cold: cold_cpu, warm: warm_cpu }, &expected)
+    for _ in 0..rounds {
+        grown.one_us.push(server.only(&last, &format!("document-{last}.md"), calls)? * 1e3);
+        grown.all_us.push(server.calls(calls, 1, &expected)?.cpu_ms * 1e3);
+    }
+    Ok(grown)
 }
 
 /// What the command line prints for each query.

@@ -1,6 +1,7 @@
 //! The other program that has version 0: asked the same, over the same pipes, from the cache that Rialto has built.
 
 use std::{
+    fmt::Write as _,
     fs, io,
     path::{Path, PathBuf},
 };
@@ -8,7 +9,10 @@ use std::{
 use super::{QUERIES, Stage, milliseconds, server::Server};
 use crate::{Failure, subject::peers, table::median};
 
-const NAME: &str = "mcp-context-server 0.1.0";
+pub const NAME: &str = "mcp-context-server 0.1.0";
+
+/// Why there is nothing to compare with.
+pub const NOT_THERE: &str = "not installed, or too slow for so many documents";
 
 /// How to get it into the folder with the peers.
 const INSTALL: &str = "cargo install --root DIR mcp-context-server@0.1.0 context-cli@0.1.0";
@@ -22,35 +26,48 @@ pub struct Ours {
     pub warm: f64,
 }
 
+/// What the peer needed, in milliseconds of CPU time.
+pub struct Theirs {
+    pub build: f64,
+    pub cold: f64,
+    pub warm: f64,
+}
+
 fn program(name: &str) -> PathBuf {
     peers().join("context/bin").join(name)
 }
 
-/// Prints both and their ratios, or how to install the peer.
-pub fn compare(stage: &Stage<'_>, size: usize, ours: &Ours, expected: &[String]) -> Result<(), Failure> {
+/// Writes both and their ratios, or how to install the peer.
+pub fn compare(
+    stage: &Stage<'_>,
+    size: usize,
+    ours: &Ours,
+    expected: &[String],
+    text: &mut String,
+) -> Result<Option<Theirs>, Failure> {
     let (server, command) = (program("mcp-context-server"), program("context"));
     if !server.is_file() || !command.is_file() {
-        let place = peers().join("context");
-        println!("{NAME} is not installed; `{}`.\n", INSTALL.replace("DIR", &place.display().to_string()));
-        return Ok(());
+        let install = INSTALL.replace("DIR", &peers().join("context").display().to_string());
+        let _ = writeln!(text, "{NAME} is not installed; `{install}`.\n");
+        return Ok(None);
     }
-    let [our_build, their_build] = builds(stage, &command)?;
+    let [our_build, build] = builds(stage, &command)?;
     let resolve = ["resolve", "--cache", "caches/c", "--query", QUERIES[0], "--budget", &super::BUDGET.to_string()];
     let (cold, _, answer) = stage.run(&command, &resolve)?;
     if answer != expected[0].as_bytes() {
         return Err(format!("{NAME} prints another answer").into());
     }
-    let warm = calls(stage, &server, expected)?;
-    println!("| {size} documents, CPU ms | Rialto | {NAME} | times as much |\n|---|---:|---:|---:|");
+    let theirs = Theirs { build, cold: milliseconds(cold), warm: calls(stage, &server, expected)? };
+    let _ = writeln!(text, "| {size} documents, CPU ms | Rialto | {NAME} | times as much |\n|---|---:|---:|---:|");
     for (what, our, their) in [
-        ("build", our_build, their_build),
-        ("first answer of a new process", ours.cold, milliseconds(cold)),
-        ("resolve in a process that runs", ours.warm, warm),
+        ("build", our_build, theirs.build),
+        ("first answer of a new process", ours.cold, theirs.cold),
+        ("resolve in a process that runs", ours.warm, theirs.warm),
     ] {
-        println!("| {what} | {our:.3} | {their:.0} | {:.1} |", their / our);
+        let _ = writeln!(text, "| {what} | {our:.3} | {their:.0} | {:.1} |", their / our);
     }
-    println!();
-    Ok(())
+    let _ = writeln!(text);
+    Ok(Some(theirs))
 }
 
 /// CPU milliseconds of a build by Rialto and by the peer: medians of rounds in turn, each into a new folder, because what is

@@ -58,10 +58,10 @@ impl Server {
         }
     }
 
-    fn ask(&mut self, tool: &str, query: usize) -> io::Result<usize> {
+    fn ask(&mut self, tool: &str, query: &str) -> io::Result<usize> {
         let id = self.next;
         self.next += 1;
-        let arguments = json!({ "cache": "c", "query": QUERIES[query], "budget": BUDGET });
+        let arguments = json!({ "cache": "c", "query": query, "budget": BUDGET });
         let params = json!({ "name": tool, "arguments": arguments });
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
         self.process.send(format!("{message}\n").as_bytes())?;
@@ -70,7 +70,7 @@ impl Server {
 
     /// Asks one query; the text must be the expected one.
     pub fn check(&mut self, query: usize, expected: &[String]) -> io::Result<()> {
-        self.ask("context.resolve", query)?;
+        self.ask("context.resolve", QUERIES[query])?;
         let line: Value = serde_json::from_slice(&self.line()?)?;
         if line["result"]["content"][0]["text"] != expected[query].as_str() {
             return Err(broken(format!("another answer than the command's to `{}`", QUERIES[query])));
@@ -88,7 +88,7 @@ impl Server {
         while lines.len() < calls {
             while sent.len() < calls && sent.len() - lines.len() < in_flight {
                 sent.push(Instant::now());
-                self.ask("context.resolve", (self.next) % QUERIES.len())?;
+                self.ask("context.resolve", QUERIES[self.next % QUERIES.len()])?;
             }
             let line = self.line()?;
             let id = id(&line).ok_or_else(|| broken("an answer without an id"))?;
@@ -114,13 +114,30 @@ impl Server {
         })
     }
 
+    /// CPU milliseconds per call with one query; each answer must name a document.
+    pub fn only(&mut self, query: &str, named: &str, calls: usize) -> io::Result<f64> {
+        let cpu = self.process.cpu()?;
+        let mut answers = Vec::with_capacity(calls);
+        for _ in 0..calls {
+            self.ask("context.resolve", query)?;
+            answers.push(self.line()?);
+        }
+        let cpu = self.process.cpu()? - cpu;
+        for line in &answers {
+            if memchr::memmem::find(line, named.as_bytes()).is_none() {
+                return Err(broken(format!("an answer without {named}: {}", String::from_utf8_lossy(line))));
+            }
+        }
+        Ok(per_call(cpu, calls))
+    }
+
     /// CPU per call of `context.search`; each answer to a query must equal the first one.
     pub fn search(&mut self, calls: usize) -> io::Result<f64> {
         let mut first: Vec<Option<Value>> = vec![None; QUERIES.len()];
         let cpu = self.process.cpu()?;
         let mut answers = Vec::new();
         for call in 0..calls {
-            self.ask("context.search", call % QUERIES.len())?;
+            self.ask("context.search", QUERIES[call % QUERIES.len()])?;
             answers.push(self.line()?);
         }
         let cpu = self.process.cpu()? - cpu;

@@ -5,23 +5,30 @@ mod connection;
 mod subject;
 mod table;
 
-use std::{error::Error, io, time::Instant};
+use std::{
+    error::Error,
+    io,
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
 use crate::{
     Failure,
     measure::{Calls, Figures, Measured, Outcome},
     process,
+    row::Report,
     subject::Speed,
 };
 use client::Clients;
 use subject::Subject;
 
 const USAGE: &str = "\
-usage: rialto-bench http [--quick] [--rounds N] [--only TEXT]
+usage: rialto-bench http [--quick] [--rounds N] [--only TEXT] [--rialto FILE]
 
-  --quick      two short rounds, to see that everything works
-  --rounds N   rounds over all subjects (5)
-  --only TEXT  only subjects whose name contains TEXT";
+  --quick        two short rounds, to see that everything works
+  --rounds N     rounds over all subjects (5)
+  --only TEXT    only subjects whose name contains TEXT
+  --rialto FILE  a binary that is built already, such as one of another commit";
 
 /// Connections of the second measurement, each of a client of its own with one call in flight.
 const CONNECTIONS: usize = 64;
@@ -35,18 +42,37 @@ fn calls(speed: Speed, divisor: usize) -> [usize; 3] {
     calls.map(|calls| calls / divisor)
 }
 
+/// How much is measured.
+#[derive(Clone, Copy)]
+pub struct Effort {
+    pub divisor: usize,
+    pub rounds: usize,
+}
+
+impl Effort {
+    pub const FULL: Self = Self { divisor: 1, rounds: 5 };
+    pub const QUICK: Self = Self { divisor: 10, rounds: 2 };
+}
+
 pub fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), Failure> {
-    let (mut divisor, mut rounds, mut only) = (1, 5, String::new());
+    let (mut effort, mut rounds, mut only, mut rialto) = (Effort::FULL, None, String::new(), None);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value\n\n{USAGE}"));
         match argument.as_str() {
-            "--quick" => (divisor, rounds) = (10, 2),
-            "--rounds" => rounds = value()?.parse()?,
+            "--quick" => effort = Effort::QUICK,
+            "--rounds" => rounds = Some(value()?.parse()?),
             "--only" => only = value()?,
+            "--rialto" => rialto = Some(PathBuf::from(value()?)),
             _ => return Err(format!("unknown argument {argument}\n\n{USAGE}").into()),
         }
     }
-    let subjects = subject::all(&only)?;
+    effort.rounds = rounds.unwrap_or(effort.rounds);
+    print!("{}", report(effort, &only, rialto.as_deref())?.text);
+    Ok(())
+}
+
+pub fn report(effort: Effort, only: &str, rialto: Option<&Path>) -> Result<Report, Failure> {
+    let subjects = subject::all(only, rialto)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut results: Vec<_> = subjects
         .iter()
@@ -56,6 +82,7 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), Failure> {
             Measured { name: subject.name, outcome }
         })
         .collect();
+    let Effort { divisor, rounds } = effort;
     for round in 1..=rounds {
         for (subject, result) in subjects.iter().zip(&mut results) {
             let Outcome::Measured(figures) = &mut result.outcome else { continue };
@@ -66,8 +93,21 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), Failure> {
         }
     }
     eprint!("\r{:80}\r", "");
-    print!("{}", table::markdown(&results, rounds));
-    Ok(())
+    Ok(Report { text: table::markdown(&results, rounds), rows: table::rows(&results) })
+}
+
+/// CPU µs per call of our gateway with so many sessions, each on a connection of its own: a figure for each round.
+pub async fn cost(rialto: &Path, clients: usize, calls: usize, rounds: usize) -> Result<Vec<f64>, Failure> {
+    let subjects = subject::all(subject::OUR_GATEWAY[0], Some(rialto))?;
+    let subject = subjects.first().ok_or("no such subject")?;
+    let server = subject.start()?;
+    let mut clients = Clients::open(server.address, subject.era, clients).await?;
+    clients.call(calls / 2).await?;
+    let mut figures = Calls::default();
+    for _ in 0..rounds {
+        timed(&server, &mut clients, calls, &mut figures).await?;
+    }
+    Ok(figures.cpu_us)
 }
 
 #[allow(clippy::cast_precision_loss, reason = "memory in KiB is far below 2^52")]

@@ -57,21 +57,29 @@ pub struct Subject {
 
 pub const OURS: [&str; 2] = ["rialto-http echo, sessions", "rialto-http echo, stateless"];
 pub const OUR_GATEWAY: [&str; 2] = ["rialto gateway → rialto, sessions", "rialto gateway → rialto, stateless"];
+pub const PROXIES: [[&str; 2]; 2] = [
+    ["typed rmcp proxy, 1 thread → rialto, sessions", "typed rmcp proxy, threads → rialto, sessions"],
+    ["typed rmcp proxy, 1 thread → rialto, stateless", "typed rmcp proxy, threads → rialto, stateless"],
+];
+pub const TYPESCRIPT: [&str; 2] = ["TypeScript SDK 1.32.2 echo, sessions", "TypeScript SDK 2.4.0 echo, stateless"];
 pub const RMCP: [&str; 2] = ["rmcp 3.8.0 echo, sessions", "rmcp 3.8.0 echo, stateless"];
 
-/// The subjects whose name contains `only`. What they need of ours is built.
-pub fn all(only: &str) -> Result<Vec<Subject>, Failure> {
+/// The subjects whose name contains `only`. What they need of ours is built, unless it is given.
+pub fn all(only: &str, rialto: Option<&Path>) -> Result<Vec<Subject>, Failure> {
     let is_wanted = |names: [&str; 2]| names.iter().any(|name| name.contains(only));
-    let rialto = if is_wanted(OUR_GATEWAY) { build_rialto()? } else { PathBuf::new() };
+    let needs_rialto = is_wanted(OUR_GATEWAY) || PROXIES.into_iter().any(is_wanted);
+    let rialto =
+        if needs_rialto { rialto.map_or_else(build_rialto, |path| Ok(path.to_owned()))? } else { PathBuf::new() };
     let own = if is_wanted(OURS) { build_echo()? } else { PathBuf::new() };
     let peers = peers();
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let words = |words: &[&str]| -> Vec<String> { words.iter().map(|&word| word.into()).collect() };
-    let rmcp = peers.join("rmcp/target/release/echo");
+    let [rmcp, proxy] = ["echo", "proxy"].map(|name| peers.join("rmcp/target/release").join(name));
     let node = |script: &str| peers.join("node").join(script);
     let local = "127.0.0.1:0";
-    let gateway =
-        words(&[&text(&rialto), "gateway", "--http", local, "--no-token", "--", &text(&rialto), "mcp", "example"]);
+    let behind = ["--", &text(&rialto), "mcp", "example"];
+    let gateway = words(&[&[&text(&rialto), "gateway", "--http", local, "--no-token"], &behind[..]].concat());
+    let proxied = |threads: &[&str]| words(&[&[&text(&proxy), "--http", local], threads, &behind[..]].concat());
     let mut subjects = Vec::new();
     for (place, era) in [Era::Sessions, Era::Stateless].into_iter().enumerate() {
         let mut add = |name: &'static str, needs: &Path, speed, command| {
@@ -82,12 +90,11 @@ pub fn all(only: &str) -> Result<Vec<Subject>, Failure> {
         add(OURS[place], &own, Speed::Native, words(&[&text(&own), "--http", local]));
         add(RMCP[place], &rmcp, Speed::Native, words(&[&text(&rmcp), "--http", local]));
         add(OUR_GATEWAY[place], &rialto, Speed::Native, gateway.clone());
+        add(PROXIES[place][0], &proxy, Speed::Native, proxied(&[]));
+        add(PROXIES[place][1], &proxy, Speed::Native, proxied(&["--threads"]));
         // The first SDK knows no 2026-07-28; the second keeps no sessions.
-        let (name, script) = match era {
-            Era::Sessions => ("TypeScript SDK 1.32.2 echo, sessions", node("echo-v1.mjs")),
-            Era::Stateless => ("TypeScript SDK 2.4.0 echo, stateless", node("echo-v2.mjs")),
-        };
-        add(name, &script, Speed::Node, words(&["node", &text(&script), "--http", "0"]));
+        let script = node(if era == Era::Sessions { "echo-v1.mjs" } else { "echo-v2.mjs" });
+        add(TYPESCRIPT[place], &script, Speed::Node, words(&["node", &text(&script), "--http", "0"]));
     }
     Ok(subjects)
 }

@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 
-use super::subject::{OUR_GATEWAY, OURS, RMCP};
+use super::subject::{OUR_GATEWAY, OURS, PROXIES, RMCP, TYPESCRIPT};
 use crate::{
     measure::{Calls, Figures, Measured, Outcome},
-    table::{Summary, cell, figures, high, low, machine, number},
+    row::{self, Kind, Row, Target},
+    table::{cell, high, low, machine, values},
 };
 
-/// What our server may need of what the Rust SDK's needs.
+/// What ours may need of what is made with the Rust SDK.
 const TARGET: f64 = 0.5;
 
 pub fn markdown(results: &[Measured], rounds: usize) -> String {
@@ -31,36 +32,36 @@ pub fn markdown(results: &[Measured], rounds: usize) -> String {
             }
         };
     }
-    let _ = writeln!(text, "\n| CPU per call | best | median | target | holds |\n|---|---:|---:|---:|---|");
-    for (place, era) in ["sessions", "stateless"].into_iter().enumerate() {
-        for (subject, ours, target) in [("echo", OURS[place], Some(TARGET)), ("gateway", OUR_GATEWAY[place], None)] {
-            for (number_of, calls) in connections() {
-                let Some(ratio) = ratio(results, ours, RMCP[place], calls) else { continue };
-                let (best, median) = (number(ratio.best), number(ratio.median));
-                let verdict = target.map_or(("–".to_owned(), "–"), |target| {
-                    (format!("≤ {}", number(target)), if ratio.median <= target { "yes" } else { "no" })
-                });
-                let what = format!("{subject}, {era}, {number_of}: rialto ÷ rmcp's server");
-                let _ = writeln!(text, "| {what} | {best} | {median} | {} | {} |", verdict.0, verdict.1);
-            }
-        }
-    }
+    let _ = write!(text, "\n{}", row::markdown(&rows(results)));
     text
 }
 
-type Pick = fn(&Figures) -> &Calls;
+/// What we promise, as far as it was measured: our server against the SDKs' servers, our gateway against a gateway made of
+/// the Rust SDK's parts, before the same server.
+pub fn rows(results: &[Measured]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (place, era) in ["sessions", "stateless"].into_iter().enumerate() {
+        let servers = [RMCP[place], TYPESCRIPT[place]];
+        for (subject, ours, others) in [("echo", OURS[place], servers), ("gateway", OUR_GATEWAY[place], PROXIES[place])]
+        {
+            for (connections, pick) in connections() {
+                let Ok(own) = values(results, ours, pick) else { continue };
+                let what = format!("{subject}, {era}, CPU µs/call, {connections}");
+                let peers = others.map(|name| (name, values(results, name, pick)));
+                rows.push(Row::new("http", what, Kind::Cpu, Ok(own)).against(peers).target(Target::Ratio(TARGET)));
+            }
+        }
+    }
+    rows
+}
+
+type Pick = fn(&Figures) -> &[f64];
 
 fn connections() -> [(&'static str, Pick); 2] {
-    [("1 connection", |figures| &figures.sequential), ("64 connections", |figures| &figures.pipelined)]
+    [("1 connection", |figures| &figures.sequential.cpu_us), ("64 connections", |figures| &figures.pipelined.cpu_us)]
 }
 
 fn cells(calls: &Calls) -> String {
     let Calls { p50_us, p99_us, cpu_us, per_second } = calls;
     [low(cpu_us), low(p50_us), low(p99_us), high(per_second)].map(cell).join(" | ")
-}
-
-fn ratio(results: &[Measured], ours: &str, theirs: &str, pick: Pick) -> Option<Summary> {
-    let cpu = |name| figures(results, name).map(|figures| low(&pick(figures).cpu_us));
-    let (ours, theirs) = cpu(ours).zip(cpu(theirs))?;
-    Some(Summary { best: ours.best / theirs.best, median: ours.median / theirs.median })
 }

@@ -65,6 +65,18 @@ fn steps(number: u64) -> [Step; 5] {
     all
 }
 
+/// What a provider notes of a call that costs nothing: that it runs, and its answers. Nothing of it is waited for.
+pub fn free_steps(number: u64) -> [Step; 2] {
+    let job = id(number, 5);
+    let origin = format!("{{\"wire\":\"dvmcp\",\"relay\":\"wss://relay.example\",\"id\":\"{number}\"}}");
+    let new = New { customer: id(number % 64, 4), came: 1_800_000_000, origin, request: None };
+    let begun = Step::new(job, Before::Unknown(Box::new(new)), Stage::Running, 1_800_000_000);
+    let mut done = Step::new(job, Before::Stage(Stage::Running), Stage::Done, 1_800_000_000);
+    done.fence = 1;
+    done.answers = Some(vec!["a".repeat(700), "b".repeat(700)]);
+    [begun, done]
+}
+
 /// A step is given when the one before is on the disk, and a permit is free.
 pub async fn run(ledger: &dyn Ledger, number: u64, permits: &Semaphore) -> Result<(), String> {
     for step in steps(number) {

@@ -7,18 +7,23 @@
 use std::{collections::HashMap, time::Duration, time::Instant};
 
 use memchr::memmem::{self, Finder};
-use nostr::key::PublicKey;
-use serde_json::json;
+use nostr::{
+    event::{Event, UnsignedEvent},
+    key::PublicKey,
+};
+use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::{
+    floor::Sample,
     link::Link,
+    sockets::Frames,
     wire::{Customer, Dialect, Privacy, Request, Wire},
 };
 use crate::Failure;
 
-/// Customers, and so the most calls that can be in flight.
-const CUSTOMERS: usize = 64;
+/// Customers as a rule, and so the most calls that can be in flight.
+pub const CUSTOMERS: usize = 64;
 
 /// One answer in so many is verified and compared after the clock stopped.
 const SAMPLE: usize = 16;
@@ -51,9 +56,9 @@ pub struct Run {
 }
 
 impl Session {
-    pub async fn open(relay: &str, dialect: Dialect, provider: &str) -> Result<Self, Failure> {
+    pub async fn open(relay: &str, dialect: Dialect, provider: &str, customers: usize) -> Result<Self, Failure> {
         let mut link = Link::open(relay).await?;
-        let customers: Vec<_> = (0..CUSTOMERS).map(|_| Customer::generate()).collect();
+        let customers: Vec<_> = (0..customers).map(|_| Customer::generate()).collect();
         let places: HashMap<_, _> = customers.iter().map(|customer| customer.hex.clone()).zip(0..).collect();
         let keys: Vec<_> = places.keys().collect();
         link.subscribe("answers", &json!({ "kinds": dialect.answer_kinds(), "#p": keys })).await?;
@@ -84,7 +89,7 @@ impl Session {
     }
 
     pub fn prepare(&mut self, calls: usize, in_flight: usize) -> Result<Prepared, Failure> {
-        let in_flight = in_flight.min(CUSTOMERS);
+        let in_flight = in_flight.min(self.customers.len());
         let first = self.number;
         self.number += calls;
         let requests = (0..calls)
@@ -133,6 +138,23 @@ impl Session {
             self.link.flush().await?;
         }
         Ok(Run { latencies, elapsed: begin.elapsed(), samples })
+    }
+
+    /// The events of the first call, as they are before they are sealed, and the lengths of its frames at the provider.
+    pub fn sample(&self, prepared: &Prepared, run: &Run) -> Result<(Sample, Frames), Failure> {
+        let frames = run.samples.first().ok_or("no sample")?;
+        let (sent, customer) = (&prepared.requests[0], &self.customers[0]);
+        let plain = Dialect { privacy: Privacy::Plain, ..self.dialect }.call(customer, self.provider, 1)?;
+        let (_, request): (String, Value) = serde_json::from_str(&plain.frame)?;
+        let answers = frames.iter().map(|frame| -> Result<_, Failure> {
+            let answer = self.dialect.open(customer, frame)?;
+            Ok(UnsignedEvent::from_json(answer.to_string())?)
+        });
+        let sample =
+            Sample { request: Event::from_json(request.to_string())?, answers: answers.collect::<Result<_, _>>()? };
+        let confirmation = format!("[\"OK\",\"{}\",true,\"\"]", sent.id).len();
+        let received = [sent.frame.len()].into_iter().chain(frames.iter().map(|_| confirmation));
+        Ok((sample, Frames { received: received.collect(), sent: frames.iter().map(|frame| frame.len()).collect() }))
     }
 
     /// Verifies and compares the sampled answers.

@@ -3,7 +3,7 @@
 use std::{path::Path, process, time::Duration};
 
 use super::{
-    drive::Session,
+    drive::{CUSTOMERS, Session},
     server::Server,
     subject::{Maker, Subject},
     subscribed,
@@ -135,7 +135,7 @@ impl Rounds<'_> {
         figures: &mut Figures,
     ) -> Result<(), Failure> {
         let key = provider.ready["pubkey"].as_str().ok_or("the provider does not say its key")?;
-        let mut session = Session::open(&relay.url, subject.dialect, key).await?;
+        let mut session = Session::open(&relay.url, subject.dialect, key, CUSTOMERS).await?;
         // One call first: lazily started parts belong to the idle memory.
         let first = session.prepare(1, 1)?;
         let run = session.run(&first).await?;
@@ -167,7 +167,7 @@ impl Rounds<'_> {
 }
 
 /// CPU time so far: the provider, what it started, the relay and this process.
-fn spent(provider: u32, relay: Option<u32>) -> Result<[Duration; 4], Failure> {
+pub fn spent(provider: u32, relay: Option<u32>) -> Result<[Duration; 4], Failure> {
     let children = descendants(provider).into_iter().filter_map(|pid| cpu(pid).ok()).sum();
     Ok([cpu(provider)?, children, relay.map_or(Ok(Duration::ZERO), cpu)?, cpu(process::id())?])
 }

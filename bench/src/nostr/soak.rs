@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{
-    drive::Session,
+    drive::{CUSTOMERS, Session},
     measure::{Relay, megabytes},
     server::Server,
     subject::{OUR_PLAIN, all},
@@ -22,7 +22,7 @@ pub async fn run(rialto: &Path, relay: Option<&str>, calls: usize) -> Result<(),
     let relay = Relay::start(rialto, relay).await?;
     let provider = Server::start(&subject.command(&relay.url)).await?;
     let key = provider.ready["pubkey"].as_str().ok_or("the provider does not say its key")?;
-    let mut session = Session::open(&relay.url, subject.dialect, key).await?;
+    let mut session = Session::open(&relay.url, subject.dialect, key, CUSTOMERS).await?;
     println!("| calls | provider MB |\n|---:|---:|");
     let mut curve = Vec::new();
     let step = calls.div_ceil(STEPS).max(1);

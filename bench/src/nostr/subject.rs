@@ -31,14 +31,16 @@ pub enum Maker {
 
 pub const OUR_PLAIN: &str = "Rialto, plain";
 pub const OUR_SEALED: &str = "Rialto, sealed";
+pub const PLAIN_PEERS: [&str; 2] = ["@contextvm/sdk 0.11.14, plain", "contextvm-sdk 0.2.2 (no stdio hop), plain"];
+pub const SEALED_PEERS: [&str; 2] = ["@contextvm/sdk 0.11.14, sealed", "contextvm-sdk 0.2.2 (no stdio hop), sealed"];
 
 const ROWS: [(&str, Maker, Privacy); 6] = [
     (OUR_PLAIN, Maker::Rialto, Privacy::Plain),
-    ("@contextvm/sdk 0.11.14, plain", Maker::Node, Privacy::Plain),
-    ("contextvm-sdk 0.2.2 (no stdio hop), plain", Maker::Rust, Privacy::Plain),
+    (PLAIN_PEERS[0], Maker::Node, Privacy::Plain),
+    (PLAIN_PEERS[1], Maker::Rust, Privacy::Plain),
     (OUR_SEALED, Maker::Rialto, Privacy::Sealed),
-    ("@contextvm/sdk 0.11.14, sealed", Maker::Node, Privacy::Sealed),
-    ("contextvm-sdk 0.2.2 (no stdio hop), sealed", Maker::Rust, Privacy::Sealed),
+    (SEALED_PEERS[0], Maker::Node, Privacy::Sealed),
+    (SEALED_PEERS[1], Maker::Rust, Privacy::Sealed),
 ];
 
 impl Subject {
@@ -67,7 +69,7 @@ pub fn all(rialto: &Path, wanted: impl Fn(&str) -> bool) -> Vec<Subject> {
         let mode = if privacy == Privacy::Plain { "plain" } else { "sealed" };
         let words = match maker {
             Maker::Rialto => Ok(format!(
-                "{own} serve --relay {RELAY} --rate-per-key 0 --max-running 256 --max-running-per-key 256 --json --"
+                "{own} serve --relay {RELAY} --rate-per-key 0 --max-running 1024 --max-running-per-key 256 --json --"
             )),
             Maker::Node => node.clone().map(|script| format!("node {script} {RELAY} {mode}")),
             Maker::Rust => rust.clone().map(|binary| format!("{binary} {RELAY} {mode}")),

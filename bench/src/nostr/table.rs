@@ -4,9 +4,12 @@ use std::fmt::Write as _;
 
 use super::{
     measure::{Figures, IN_FLIGHT, Level, Measured},
-    subject::{OUR_PLAIN, OUR_SEALED},
+    subject::{OUR_PLAIN, OUR_SEALED, PLAIN_PEERS, SEALED_PEERS},
 };
-use crate::table::{best_of_high, machine, median};
+use crate::{
+    row::{self, Kind, Row, Target},
+    table::{best_of_high, machine, median},
+};
 
 fn two(value: f64) -> String {
     match value.abs() {
@@ -28,7 +31,7 @@ pub fn markdown(results: &[Measured], rounds: usize, child: &[f64]) -> String {
     calls(&mut text, results);
     processes(&mut text, results, child);
     ratios(&mut text, results);
-    promises(&mut text, results, median(child));
+    let _ = write!(text, "\n{}", row::markdown(&rows(results, child)));
     text
 }
 
@@ -92,19 +95,34 @@ fn ratios(text: &mut String, results: &[Measured]) {
     }
 }
 
-/// What we promise for plain calls.
-fn promises(text: &mut String, results: &[Measured], child: f64) {
-    let Some(own) = figures(results, OUR_PLAIN) else { return };
-    let [one, _, many] = [0, 1, 2].map(|level| medians(&own.levels[level]));
-    let _ = writeln!(text, "\n| {OUR_PLAIN} | median | target | holds |\n|---|---:|---:|---|");
-    let mut row = |what: &str, value: f64, sign: &str, target: f64| {
-        let holds = if sign == "≥" { value >= target } else { value <= target };
-        let holds = if holds { "yes" } else { "no" };
-        let _ = writeln!(text, "| {what} | {} | {sign} {target} | {holds} |", two(value));
+fn values(results: &[Measured], wanted: &str, pick: fn(&Figures) -> &[f64]) -> Result<Vec<f64>, String> {
+    let result = results.iter().find(|result| result.name == wanted).ok_or("not measured")?;
+    result.outcome.as_ref().map(|figures| pick(figures).to_vec()).map_err(Clone::clone)
+}
+
+/// What we promise, as far as it was measured.
+pub fn rows(results: &[Measured], child: &[f64]) -> Vec<Row> {
+    let row = |what: &str, kind, ours, others: [&'static str; 2], pick: fn(&Figures) -> &[f64]| {
+        let peers = others.map(|name| (name, values(results, name, pick)));
+        Row::new("nostr", what, kind, values(results, ours, pick)).against(peers)
     };
-    row("provider CPU ms per call, 64 in flight", many[3], "≤", 0.3);
-    row("p50 ms, 1 in flight", one[0], "≤", 1.0);
-    row("calls/s, 64 in flight", many[2], "≥", 3_000.0);
-    row("start-up to subscribed without the MCP server's own, ms", median(&own.startup_ms) - child, "≤", 50.0);
-    row("idle MB", median(&own.idle_mb), "≤", 30.0);
+    let (plain, sealed) = (PLAIN_PEERS, SEALED_PEERS);
+    let many: fn(&Figures) -> &[f64] = |figures| &figures.levels[2].cpu_ms[0];
+    let own = values(results, OUR_PLAIN, |figures| &figures.startup_ms);
+    let without_child = own.map(|values| values.into_iter().map(|value| value - median(child)).collect());
+    let mut rows = vec![
+        row("plain, CPU ms/call, 64 in flight", Kind::Cpu, OUR_PLAIN, plain, many).target(Target::Ratio(1.0)),
+        row("plain, CPU ms/call, 64 in flight", Kind::Cpu, OUR_PLAIN, plain, many).target(Target::AtMost(0.3)),
+        row("sealed, CPU ms/call, 64 in flight", Kind::Cpu, OUR_SEALED, sealed, many).target(Target::Ratio(1.0)),
+        row("plain, idle MB", Kind::Memory, OUR_PLAIN, plain, |figures| &figures.idle_mb).target(Target::AtMost(30.0)),
+        row("plain, MB after all calls", Kind::Memory, OUR_PLAIN, plain, |figures| &figures.after_mb),
+        row("plain, p50 ms, 1 in flight", Kind::Wall, OUR_PLAIN, plain, |figures| &figures.levels[0].p50_ms)
+            .target(Target::AtMost(1.0)),
+        row("plain, calls/s, 64 in flight", Kind::Wall, OUR_PLAIN, plain, |figures| &figures.levels[2].per_second)
+            .target(Target::AtLeast(3_000.0)),
+        Row::new("nostr", "plain, start-up to subscribed without the MCP server's own, ms", Kind::Wall, without_child)
+            .target(Target::AtMost(50.0)),
+    ];
+    rows.retain(|row| row.ours.as_ref().err().is_none_or(|reason| reason != "not measured"));
+    rows
 }

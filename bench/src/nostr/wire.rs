@@ -160,7 +160,7 @@ impl Dialect {
     }
 
     /// The event inside a frame, verified and unsealed.
-    fn open(self, customer: &Customer, frame: &str) -> Result<Value, Failure> {
+    pub fn open(self, customer: &Customer, frame: &str) -> Result<Value, Failure> {
         let (_, _, event): (String, String, Value) = serde_json::from_str(frame)?;
         let event = Event::from_json(event.to_string())?;
         event.verify()?;

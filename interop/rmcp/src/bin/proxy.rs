@@ -1,10 +1,12 @@
 //! The typed gateway of the benchmark: the official Rust SDK on both sides, every message parsed into its types and
 //! written again. It is what a gateway costs when it is built from the SDK's parts.
 //!
-//! `proxy [--threads] -- COMMAND ARGUMENTS…`; `--threads` uses the multi-threaded runtime instead of one thread.
+//! `proxy [--threads] [--http ADDRESS] -- COMMAND ARGUMENTS…`; `--threads` uses the multi-threaded runtime instead of one
+//! thread, `--http` listens there instead of on standard input.
 
 use std::process::Stdio;
 
+use rialto_rmcp_peers::http;
 use rmcp::{
     ErrorData, Peer, RoleClient, RoleServer, ServerHandler, ServiceExt,
     model::{
@@ -18,6 +20,7 @@ use tokio::process::Command;
 
 type Failure = Box<dyn std::error::Error>;
 
+#[derive(Clone)]
 struct Proxy {
     upstream: Peer<RoleClient>,
 }
@@ -52,23 +55,27 @@ impl ServerHandler for Proxy {
     }
 }
 
-async fn serve(program: String, arguments: Vec<String>) -> Result<(), Failure> {
+async fn serve(program: String, arguments: Vec<String>, address: Option<String>) -> Result<(), Failure> {
     let mut command = Command::new(program);
     command.args(arguments);
     let (transport, _) = TokioChildProcess::builder(command).stderr(Stdio::inherit()).spawn()?;
     let upstream = ().serve(transport).await?;
     let proxy = Proxy { upstream: upstream.peer().clone() };
-    proxy.serve(stdio_pipes()).await?.waiting().await?;
+    match address {
+        Some(address) => http::serve(proxy, &address).await?,
+        None => drop(proxy.serve(stdio_pipes()).await?.waiting().await?),
+    }
     upstream.cancel().await?;
     Ok(())
 }
 
 fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
-    let mut threads = false;
+    let (mut threads, mut address) = (false, None);
     let program = loop {
-        match arguments.next().ok_or("usage: proxy [--threads] -- COMMAND…")?.as_str() {
+        match arguments.next().ok_or("usage: proxy [--threads] [--http ADDRESS] -- COMMAND…")?.as_str() {
             "--threads" => threads = true,
+            "--http" => address = Some(arguments.next().ok_or("--http needs an address")?),
             "--" => break arguments.next().ok_or("no command after --")?,
             other => return Err(format!("unknown argument {other}").into()),
         }
@@ -78,5 +85,5 @@ fn main() -> Result<(), Failure> {
     } else {
         tokio::runtime::Builder::new_current_thread()
     };
-    runtime.enable_all().build()?.block_on(serve(program, arguments.collect()))
+    runtime.enable_all().build()?.block_on(serve(program, arguments.collect(), address))
 }
