@@ -23,7 +23,11 @@ const REFRESH_WAIT: Duration = Duration::from_secs(2);
 impl Hub {
     async fn list(&self, kind: Kind, call: &Call) -> Answer {
         self.wait_started().await;
-        self.freshen(kind).await;
+        let cursor = json::get(call.params(), "cursor").filter(|value| *value != b"null");
+        // Pages after the first are of the same list: to ask for all of it again would cost as much for each of them.
+        if cursor.is_none() {
+            self.freshen(kind).await;
+        }
         let view = self.view();
         let section = view.catalogue.section(kind);
         // What was promised for servers to come is an empty list as long as they do not come.
@@ -33,8 +37,8 @@ impl Hub {
         {
             return Answer::Error(Error::not_offered(call.method()));
         }
-        let cursor = match json::get(call.params(), "cursor") {
-            None | Some(b"null") => None,
+        let cursor = match cursor {
+            None => None,
             Some(value) => match json::string(value) {
                 Some(cursor) => Some(cursor),
                 None => return Answer::Error(Error::invalid_params("`cursor` must be a string")),

@@ -8,6 +8,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(prefixes_always_conflict_never),
     case!(hidden_tools_are_neither_listed_nor_called),
     case!(the_order_is_the_same_every_time),
+    case!(a_server_is_asked_for_its_list_once_for_all_pages),
     case!(long_names_are_cut_and_still_lead_home),
     case!(names_that_become_equal_stay_apart),
     case!(the_name_of_a_tool_does_not_depend_on_the_order_of_the_list),
@@ -93,6 +94,32 @@ fn the_order_is_the_same_every_time() {
     }
     let listed = names(&Line(first.unwrap()), "tools");
     assert_eq!(listed[..5], ["zeta__z", "zeta__a", "zeta__m", "zeta__b", "alpha__z"], "as configured, as listed");
+}
+
+/// To ask for each page would cost as much as the whole list each time, and the pages would be of different lists.
+fn a_server_is_asked_for_its_list_once_for_all_pages() {
+    let stage = Stage::new();
+    let server = stage.server("s");
+    // It does not tell of changes, so it is asked whenever somebody wants a list.
+    let silent = r#""result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}"#;
+    server.answers("initialize", silent);
+    let all: Vec<_> = (0..2500).map(|number| format!("t{number}")).collect();
+    let all: Vec<_> = all.iter().map(String::as_str).collect();
+    server.answers("tools/list", &tools(&all));
+    let mut gateway = stage.single(&server, &[]);
+    gateway.begin(VERSION);
+    let mut listed = Vec::new();
+    let mut cursor = "{}".to_owned();
+    for (page, id) in ["1", "2", "3"].into_iter().enumerate() {
+        let line = gateway.ask(id, "tools/list", &cursor);
+        assert!(line.find(&["error"]).is_none(), "page {page}: {}", line.0);
+        listed.extend(names(&line, "tools"));
+        cursor = line.find(&["result", "nextCursor"]).map_or_else(String::new, |at| format!(r#"{{"cursor":{at}}}"#));
+        // Another list from now on.
+        server.answers("tools/list", &tools(&["other"]));
+    }
+    assert_eq!((listed.len(), cursor.as_str()), (2500, ""));
+    assert_eq!(names(&gateway.ask("4", "tools/list", "{}"), "tools"), ["other"], "a new list is a new question");
 }
 
 fn long_names_are_cut_and_still_lead_home() {
