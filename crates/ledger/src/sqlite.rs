@@ -32,6 +32,10 @@ const MAX_STEPS: usize = 4096;
 /// What SQLite keeps in memory, in KiB (a negative number, as SQLite has it).
 const CACHE_KIB: i64 = -64 * 1024;
 
+/// How many pages of changes are kept beside the file before they are put into it. A page that changes often is then
+/// written there once for many changes; the file beside grows to 16 MiB.
+const CHECKPOINT_PAGES: i64 = 4096;
+
 /// How long another program that has the file open for a moment (a backup) is waited for.
 const BUSY: Duration = Duration::from_secs(10);
 
@@ -145,6 +149,7 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "foreign_keys", "ON")?;
     // Ids are spread over all of the tables: with the pages of a large ledger at hand, it costs what a small one does.
     connection.pragma_update(None, "cache_size", CACHE_KIB)?;
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())
 }
@@ -217,12 +222,12 @@ enum Done {
 
 /// All tasks in one transaction.
 fn perform(connection: &mut Connection, tasks: &[Task]) -> Result<Vec<Done>, Error> {
-    let mut transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let mut done = Vec::with_capacity(tasks.len());
     for task in tasks {
         done.push(match task {
             Task::Commit { steps, .. } => {
-                let outcomes = steps.iter().map(|step| apply::step(&mut transaction, step));
+                let outcomes = steps.iter().map(|step| apply::step(&transaction, step));
                 Done::Commit(outcomes.collect::<rusqlite::Result<_>>()?)
             }
             Task::Sent { ids, .. } => {

@@ -1,8 +1,8 @@
-//! Steps as SQL. Each is applied inside a savepoint: if anything about it is not as it must be, nothing of it stays.
+//! Steps as SQL. If anything about one is not as it must be, nothing of it stays.
 
 use crate::job::{Before, Entry, FreeUse, Id, New, Outcome, Quote, Refusal, Stage, Step};
 use crate::ledger::Horizon;
-use rusqlite::{Connection, OptionalExtension, Savepoint, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 /// Jobs that are forgotten at once.
 const PURGED: i64 = 500;
@@ -12,19 +12,35 @@ fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-pub(super) fn step(transaction: &mut Transaction<'_>, step: &Step) -> rusqlite::Result<Outcome> {
-    let savepoint = transaction.savepoint()?;
+pub(super) fn step(transaction: &Transaction<'_>, step: &Step) -> rusqlite::Result<Outcome> {
     let fence = match step.before {
         Before::Unknown(_) => 1,
         // Two may look for money that comes late. One of them notes it.
         Before::Stage(Stage::Done) => step.fence + 1,
         Before::Stage(_) => step.fence,
     };
-    match tried(&savepoint, step)? {
-        Ok(()) => savepoint.commit().map(|()| Outcome::Taken { fence }),
-        // Dropping it undoes what was done.
-        Err(refusal) => Ok(Outcome::Refused(refusal)),
+    // Where only the job itself can refuse, it does so before anything is written.
+    let may_need_undoing = concerns_money(step) || step.free_use.is_some();
+    if may_need_undoing {
+        run(transaction, "SAVEPOINT step")?;
     }
+    // An error undoes the whole transaction.
+    let outcome = tried(transaction, step)?;
+    if may_need_undoing {
+        if outcome.is_err() {
+            run(transaction, "ROLLBACK TO step")?;
+        }
+        run(transaction, "RELEASE step")?;
+    }
+    Ok(match outcome {
+        Ok(()) => Outcome::Taken { fence },
+        Err(refusal) => Outcome::Refused(refusal),
+    })
+}
+
+/// A statement of few words that is needed all the time, and so is read by SQLite only once.
+fn run(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.execute([]).map(drop)
 }
 
 type Tried = rusqlite::Result<Result<(), Refusal>>;
@@ -38,29 +54,29 @@ macro_rules! go {
     };
 }
 
-fn tried(savepoint: &Savepoint<'_>, step: &Step) -> Tried {
+fn tried(connection: &Connection, step: &Step) -> Tried {
     match &step.before {
-        Before::Unknown(new) => go!(begin(savepoint, step, new)),
-        Before::Stage(before) => go!(go_on(savepoint, step, *before)),
+        Before::Unknown(new) => go!(begin(connection, step, new)),
+        Before::Stage(before) => go!(go_on(connection, step, *before)),
     }
     if let Some(quote) = &step.quote {
-        go!(put_quote(savepoint, &step.id, quote));
+        go!(put_quote(connection, &step.id, quote));
     }
     for coin in &step.coins {
         let sql = "INSERT INTO coin (id, job) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
-        if savepoint.prepare_cached(sql)?.execute(params![coin, step.id])? == 0 {
+        if connection.prepare_cached(sql)?.execute(params![coin, step.id])? == 0 {
             return Ok(Err(Refusal::CoinUsed));
         }
     }
     if let Some(entry) = &step.credit {
-        go!(put_credit(savepoint, step, &customer(savepoint, step)?, entry));
+        go!(put_credit(connection, step, &customer(connection, step)?, entry));
     }
     if let Some(free) = &step.free_use {
-        go!(use_free(savepoint, &customer(savepoint, step)?, free));
+        go!(use_free(connection, &customer(connection, step)?, free));
     }
     if let Some(answers) = &step.answers {
-        savepoint.prepare_cached("DELETE FROM answer WHERE job = ?1")?.execute([step.id])?;
-        let mut insert = savepoint.prepare_cached("INSERT INTO answer (job, number, event) VALUES (?1, ?2, ?3)")?;
+        connection.prepare_cached("DELETE FROM answer WHERE job = ?1")?.execute([step.id])?;
+        let mut insert = connection.prepare_cached("INSERT INTO answer (job, number, event) VALUES (?1, ?2, ?3)")?;
         for (number, answer) in answers.iter().enumerate() {
             insert.execute(params![step.id, signed(number as u64), answer])?;
         }
@@ -68,11 +84,11 @@ fn tried(savepoint: &Savepoint<'_>, step: &Step) -> Tried {
     Ok(Ok(()))
 }
 
-fn customer(savepoint: &Savepoint<'_>, step: &Step) -> rusqlite::Result<Id> {
+fn customer(connection: &Connection, step: &Step) -> rusqlite::Result<Id> {
     match &step.before {
         Before::Unknown(new) => Ok(new.customer),
         Before::Stage(_) => {
-            savepoint.prepare_cached("SELECT customer FROM job WHERE id = ?1")?.query_row([step.id], |row| row.get(0))
+            connection.prepare_cached("SELECT customer FROM job WHERE id = ?1")?.query_row([step.id], |row| row.get(0))
         }
     }
 }
@@ -82,13 +98,13 @@ fn concerns_money(step: &Step) -> bool {
     step.quote.is_some() || step.credit.is_some() || !step.coins.is_empty()
 }
 
-fn begin(savepoint: &Savepoint<'_>, step: &Step, new: &New) -> Tried {
+fn begin(connection: &Connection, step: &Step, new: &New) -> Tried {
     let sql = "INSERT INTO job (id, customer, stage, came, at, origin, request, attempts, sent, paid)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING";
     let is_running = step.stage == Stage::Running;
     // What has nothing to say need not be sent.
     let is_sent = step.stage == Stage::Done && step.answers.as_ref().is_none_or(Vec::is_empty);
-    let inserted = savepoint.prepare_cached(sql)?.execute(params![
+    let inserted = connection.prepare_cached(sql)?.execute(params![
         step.id,
         new.customer,
         step.stage.number(),
@@ -103,7 +119,7 @@ fn begin(savepoint: &Savepoint<'_>, step: &Step, new: &New) -> Tried {
     if inserted == 1 {
         return Ok(Ok(()));
     }
-    Ok(Err(Refusal::Known(stage(savepoint, &step.id)?.unwrap_or(Stage::Done))))
+    Ok(Err(Refusal::Known(stage(connection, &step.id)?.unwrap_or(Stage::Done))))
 }
 
 fn stage(connection: &Connection, id: &Id) -> rusqlite::Result<Option<Stage>> {
@@ -112,7 +128,7 @@ fn stage(connection: &Connection, id: &Id) -> rusqlite::Result<Option<Stage>> {
     Ok(number.and_then(Stage::from_number))
 }
 
-fn go_on(savepoint: &Savepoint<'_>, step: &Step, before: Stage) -> Tried {
+fn go_on(connection: &Connection, step: &Step, before: Stage) -> Tried {
     let sql = "UPDATE job SET stage = ?3, at = ?4, attempts = attempts + ?5,
             request = CASE WHEN ?3 = 7 THEN NULL ELSE request END,
             sent = CASE
@@ -122,7 +138,7 @@ fn go_on(savepoint: &Savepoint<'_>, step: &Step, before: Stage) -> Tried {
             paid = paid OR ?7,
             fence = fence + (?2 = 7)
         WHERE id = ?1 AND stage = ?2 AND fence = ?9";
-    let changed = savepoint.prepare_cached(sql)?.execute(params![
+    let changed = connection.prepare_cached(sql)?.execute(params![
         step.id,
         before.number(),
         step.stage.number(),
@@ -136,17 +152,20 @@ fn go_on(savepoint: &Savepoint<'_>, step: &Step, before: Stage) -> Tried {
     Ok(if changed == 1 { Ok(()) } else { Err(Refusal::Moved) })
 }
 
-fn put_quote(savepoint: &Savepoint<'_>, job: &Id, quote: &Quote) -> Tried {
+fn put_quote(connection: &Connection, job: &Id, quote: &Quote) -> Tried {
     if let Some(hash) = &quote.hash {
-        let mut select = savepoint.prepare_cached("SELECT 1 FROM quote WHERE hash = ?1 AND job <> ?2")?;
+        let mut select = connection.prepare_cached("SELECT 1 FROM quote WHERE hash = ?1 AND job <> ?2")?;
         if select.exists(params![hash.0, job])? {
             return Ok(Err(Refusal::HashUsed));
         }
     }
-    let sql = "INSERT OR REPLACE INTO quote
+    // Not `REPLACE`, which takes the row out of every index and puts it in again.
+    let sql = "INSERT INTO quote
             (job, tool, price, credit, rail, money, hash, preimage, invoice, token, expires, paid)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
-    savepoint.prepare_cached(sql)?.execute(params![
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+        ON CONFLICT (job) DO UPDATE SET tool = ?2, price = ?3, credit = ?4, rail = ?5, money = ?6, hash = ?7,
+            preimage = ?8, invoice = ?9, token = ?10, expires = ?11, paid = ?12";
+    connection.prepare_cached(sql)?.execute(params![
         job,
         quote.tool,
         signed(quote.price.get()),
@@ -163,13 +182,13 @@ fn put_quote(savepoint: &Savepoint<'_>, job: &Id, quote: &Quote) -> Tried {
     Ok(Ok(()))
 }
 
-fn put_credit(savepoint: &Savepoint<'_>, step: &Step, customer: &Id, entry: &Entry) -> Tried {
-    let before = balance(savepoint, customer)?;
+fn put_credit(connection: &Connection, step: &Step, customer: &Id, entry: &Entry) -> Tried {
+    let before = balance(connection, customer)?;
     let Some(after) = before.checked_add(entry.msat).filter(|after| *after >= 0) else {
         return Ok(Err(Refusal::NoCredit));
     };
     let sql = "INSERT INTO credit (customer, at, msat, balance, job, why) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-    savepoint.prepare_cached(sql)?.execute(params![
+    connection.prepare_cached(sql)?.execute(params![
         customer,
         signed(step.at),
         entry.msat,
@@ -186,10 +205,10 @@ pub(super) fn balance(connection: &Connection, customer: &Id) -> rusqlite::Resul
     Ok(connection.prepare_cached(sql)?.query_row([customer], |row| row.get(0)).optional()?.unwrap_or(0))
 }
 
-fn use_free(savepoint: &Savepoint<'_>, customer: &Id, free: &FreeUse) -> Tried {
+fn use_free(connection: &Connection, customer: &Id, free: &FreeUse) -> Tried {
     let sql = "INSERT INTO free_use (customer, tool, used) SELECT ?1, ?2, 1 WHERE ?3 > 0
         ON CONFLICT DO UPDATE SET used = used + 1 WHERE used < ?3";
-    let changed = savepoint.prepare_cached(sql)?.execute(params![customer, free.tool, free.of])?;
+    let changed = connection.prepare_cached(sql)?.execute(params![customer, free.tool, free.of])?;
     Ok(if changed == 1 { Ok(()) } else { Err(Refusal::NoneFree) })
 }
 
