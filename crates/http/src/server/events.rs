@@ -227,13 +227,13 @@ impl Reader {
             if state.reader != self.turn {
                 return Poll::Ready(None);
             }
-            let news: Vec<&Bytes> =
-                state.kept.iter().filter(|(number, _)| *number > self.seen).map(|(_, event)| event).collect();
-            if !news.is_empty() {
-                let text = if let [one] = news.as_slice() {
-                    (*one).clone()
-                } else {
-                    news.iter().flat_map(|event| event.iter().copied()).collect()
+            // Their numbers go up, and there may be thousands that this client has.
+            let first = state.kept.partition_point(|(number, _)| *number <= self.seen);
+            if first < state.kept.len() {
+                let mut news = state.kept.range(first..).map(|(_, event)| event);
+                let text = match (news.next(), news.len()) {
+                    (Some(one), 0) => one.clone(),
+                    (one, _) => one.into_iter().chain(news).flat_map(|event| event.iter().copied()).collect(),
                 };
                 self.seen = state.next - 1;
                 state.sent = self.seen;
