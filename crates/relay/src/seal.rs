@@ -22,8 +22,8 @@ pub const SPREAD_SECS: u64 = 2 * 24 * 60 * 60;
 /// The version of NIP-44 that is spoken, as payloads begin.
 const VERSION: u8 = 2;
 
-/// Shared keys that are remembered at once.
-const MAX_SHARED: usize = 256;
+/// Shared keys that are remembered at once, in half a megabyte: as many as may call in turn.
+const MAX_SHARED: usize = 4096;
 
 /// Why a wrap could not be opened, or made. Nobody is told more: it would help whoever tries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
