@@ -146,6 +146,7 @@ impl Network {
             give_up: PUBLISH,
             quorum: 1,
             hears_itself: true,
+            seed: None,
             clock: self.clock.clone(),
             dial: Arc::new(Guarded(self.reach.clone())),
         }

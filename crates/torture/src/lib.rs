@@ -24,7 +24,6 @@ pub mod score;
 pub mod several;
 pub mod simulation;
 pub mod stage;
-pub mod usage;
 
 use std::sync::OnceLock;
 

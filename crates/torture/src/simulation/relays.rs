@@ -79,9 +79,9 @@ impl World {
         self.after(wait, move |world| {
             let one = &mut world.relays[relay];
             if is_outage {
-                one.is_down = false
+                one.is_down = false;
             } else {
-                one.is_mute = false
+                one.is_mute = false;
             }
             world.trace.add(world.now, NAMES[relay], None, "is back");
         });

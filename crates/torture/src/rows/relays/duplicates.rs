@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use nostr::key::Keys;
 
 use super::book::{Book, Form, UNLIMITED, finish, note};
+use crate::machine;
 use crate::nostr_side::PATIENCE;
 use crate::nostr_side::event::Event;
 use crate::nostr_side::fake_relay::FakeRelay;
@@ -13,7 +14,6 @@ use crate::nostr_side::random::Random;
 use crate::nostr_side::world::World;
 use crate::rows::{Row, Setting};
 use crate::score::Score;
-use crate::usage;
 
 pub(super) const ROW: Row = Row::new("R02", "every request is delivered a hundred times, in any order", run);
 
@@ -112,7 +112,7 @@ fn cost(book: &mut Book, relay: &FakeRelay, pid: i32, forms: &[Vec<Event>], copi
         relay.inject(&book.provider, text);
     }
     book.barrier(relay);
-    let before = usage::cpu(pid);
+    let before = machine::cpu(pid);
     for copy in 0..copies {
         if copy % WAITING == 0 {
             until("the provider reads", PATIENCE, || relay.unwritten() < WAITING);
@@ -122,5 +122,5 @@ fn cost(book: &mut Book, relay: &FakeRelay, pid: i32, forms: &[Vec<Event>], copi
     book.barrier(relay);
     #[expect(clippy::cast_precision_loss, reason = "no count here comes near the limit")]
     let copies = copies as f64;
-    (usage::cpu(pid) - before).as_secs_f64() * 1e6 / copies
+    (machine::cpu(pid) - before).as_secs_f64() * 1e6 / copies
 }

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::book::{Book, Form, call, finish, note};
 use super::churn::share;
+use crate::machine;
 use crate::nostr_side::PATIENCE;
 use crate::nostr_side::customer::REQUEST;
 use crate::nostr_side::event::Draft;
@@ -20,7 +21,6 @@ use crate::nostr_side::sealed::wrap;
 use crate::nostr_side::world::World;
 use crate::rows::{Row, Setting};
 use crate::score::Score;
-use crate::usage;
 
 pub(super) const ROW: Row = Row::new("R11", "a flood of junk, and honest customers among it", run).long().alone();
 
@@ -33,7 +33,7 @@ const HONEST: usize = 5;
 const PAUSE: Duration = Duration::from_millis(100);
 /// What a relay may have said and not written: beyond, it is the provider that does not read.
 const WAITING: usize = 256;
-const MEMORY: f64 = 200.0;
+const MEMORY: u64 = 200;
 /// Errors to those whose requests cannot even be read: at once, and in each second after that.
 const ERRORS: f64 = 600.0;
 const ERRORS_A_SECOND: f64 = 10.0;
@@ -48,7 +48,7 @@ fn run(setting: Setting) -> Score {
     let honest: Vec<Keys> = (0..HONEST).map(|_| book.customer()).collect();
     let junk = junk(&provider.pubkey, setting.seed);
     let mut idle = honest_calls(&mut book, &relays, &honest, Duration::from_secs(4), "idle").1;
-    let (before, spent) = (relays[1].published().len(), usage::cpu(provider.process.pid()));
+    let (before, spent) = (relays[1].published().len(), machine::cpu(provider.process.pid()));
     let (over, said) = (AtomicBool::new(false), AtomicUsize::new(0));
     let (mut results, mut busy) = (Vec::new(), Vec::new());
     let begun = Instant::now();
@@ -65,7 +65,7 @@ fn run(setting: Setting) -> Score {
         book.count(&results, "success") as f64 * 100.0 / results.len() as f64,
     );
     score.tell("junk events a second", rate);
-    score.tell("seconds of the provider's CPU", usage::cpu(provider.process.pid()) - spent);
+    score.tell("seconds of the provider's CPU", machine::cpu(provider.process.pid()) - spent);
     score.at_least("% of honest requests answered well", part, 99.0);
     let (usual, late) = (share(&mut idle, 0.95), share(&mut busy, 0.95));
     score.tell("seconds of 95 % of the answers, idle", usual);
@@ -74,7 +74,7 @@ fn run(setting: Setting) -> Score {
     } else {
         score.at_most("seconds of 95 % of the answers, flooded", late, usual * 2.0);
     }
-    score.at_most("MiB at most", usage::most_resident(provider.process.pid()), MEMORY);
+    score.at_most("MiB at most", machine::peak_memory(provider.process.pid()) / 1024, MEMORY);
     // Each error is two events, each result three.
     let out = relays[1].published().len() - before - 3 * results.len();
     score.at_most("events to those who sent junk", out, 2.0 * (ERRORS + ERRORS_A_SECOND * (length + 2.0)));

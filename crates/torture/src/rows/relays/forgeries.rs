@@ -6,6 +6,7 @@ use nostr::key::Keys;
 use serde_json::{Value, json};
 
 use super::book::{Asked, Book, Form, UNLIMITED};
+use crate::machine;
 use crate::nostr_side::PATIENCE;
 use crate::nostr_side::event::{Event, sign};
 use crate::nostr_side::fake_provider::{Asked as Request, FakeProvider, text_result};
@@ -17,7 +18,6 @@ use crate::nostr_side::sealed;
 use crate::nostr_side::world::World;
 use crate::rows::{Row, Setting};
 use crate::score::Score;
-use crate::usage;
 
 pub(super) const ROW: Row = Row::new("R05", "forged events, each of them twice, to a provider and to a customer", run);
 
@@ -48,10 +48,10 @@ fn to_a_provider(count: usize, random: &mut Random, score: &mut Score) {
     let events: Vec<Event> = originals.iter().map(|asked| asked.event.clone()).collect();
     book.barrier(&relay);
     let said = relay.published().len();
-    let before = usage::cpu(provider.process.pid());
+    let before = machine::cpu(provider.process.pid());
     flood(&relay, &provider.pubkey, &events, count, random);
     book.barrier(&relay);
-    let spent = usage::cpu(provider.process.pid()) - before;
+    let spent = machine::cpu(provider.process.pid()) - before;
     // The barrier itself is answered by feedback and a response.
     score.none("answers to forged requests", relay.published().len() - said - 2);
     score.none("forged requests executed", world.effects().len());
@@ -103,14 +103,14 @@ fn to_a_customer(count: usize, random: &mut Random, score: &mut Score) {
         let call = host.call("say", &json!({ "text": "hello" }));
         let asked = provider.execute_request();
         let lies = lies(&provider, &asked);
-        let before = usage::cpu(host.process.pid());
+        let before = machine::cpu(host.process.pid());
         flood(&relay, &asked.event.pubkey, &lies, count / 2, random);
         // The relay itself forges, too: everybody gets two lies before each truth.
         let (seed, others) = (random.next(), lies.clone());
         relay.rules(|rules| rules.tamper = Some(std::sync::Arc::new(move |event, _| with_lies(event, &others, seed))));
         provider.say(&asked, "the truth");
         let answer = host.answer(call);
-        spent += usage::cpu(host.process.pid()) - before;
+        spent += machine::cpu(host.process.pid()) - before;
         accepted += usize::from(!is_truth(&answer));
         // One more call, while the relay goes on forging.
         let call = host.call("say", &json!({ "text": "again" }));

@@ -3,6 +3,7 @@
 use nostr::key::Keys;
 
 use super::book::{Asked, Book, Form, UNLIMITED, finish, note};
+use crate::machine;
 use crate::nostr_side::PATIENCE;
 use crate::nostr_side::customer::REQUEST;
 use crate::nostr_side::event::{Draft, Event, hex_key, sign};
@@ -13,7 +14,6 @@ use crate::nostr_side::sealed::{self, SEAL, WRAP, seal, wrap};
 use crate::nostr_side::world::World;
 use crate::rows::{Row, Setting};
 use crate::score::Score;
-use crate::usage;
 
 pub(super) const ROW: Row = Row::new("R06", "borrowed names, forged seals, wraps in wraps", run);
 
@@ -32,7 +32,7 @@ fn run(setting: Setting) -> Score {
     relay.wait_for_subscription(&to);
     book.barrier_as(&friend, &relay);
     let mut score = Score::default();
-    let (said, memory) = (relay.published().len(), usage::resident(provider.process.pid()));
+    let (said, memory) = (relay.published().len(), machine::memory(provider.process.pid()));
     let genuine: Vec<Asked> = Form::ALL
         .into_iter()
         .map(|form| finish(form, &friend, &to, &note(form, &to, &format!("genuine {form:?}"))))
@@ -57,7 +57,7 @@ fn run(setting: Setting) -> Score {
     score.none("attempts executed", world.effects().len());
     // The barrier itself is answered by feedback and a response.
     score.none("attempts answered", relay.published().len() - said - 2);
-    score.tell("MiB more", usage::resident(provider.process.pid()) - memory);
+    score.tell("MiB more", machine::memory(provider.process.pid()).saturating_sub(memory) / 1024);
     // Nothing that was forged in their name has used them up.
     genuine.iter().for_each(|asked| relay.publish(&asked.event));
     let ids: Vec<String> = genuine.into_iter().map(|asked| asked.id).collect();

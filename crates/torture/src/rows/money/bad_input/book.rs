@@ -24,6 +24,7 @@ impl Book {
     }
 
     /// Notes whether something is as it should be.
+    #[expect(clippy::needless_pass_by_value, reason = "what is compared is mostly made for it")]
     pub(super) fn equal<T: PartialEq + std::fmt::Debug>(
         &self,
         number: u8,
