@@ -97,7 +97,8 @@ pub(super) fn limits(book: &Book, _: Setting) {
 
 pub(super) fn expired_quotes(book: &Book, _: Setting) {
     let market = Market::holding();
-    let provider = market.serve(&["--price", "*=5", "--quote-secs", "1"]);
+    // Shorter, and on a busy machine the invoice would be expired before it is there.
+    let provider = market.serve(&["--price", "*=5", "--quote-secs", "3"]);
     let customer = market.customer(&provider);
     let content = json!({ "name": "note", "parameters": { "tag": "unpaid" } });
     let plain = customer.post(&customer.draft("execute-tool", &content));
